@@ -41,7 +41,8 @@ TEST_P(NamedElsewhere, AndNoOther) {
 
 INSTANTIATE_TEST_SUITE_P(Faults, NamedElsewhere,
                          testing::Values("v32_tail_not_cleared", "host_sync_in_capture",
-                                         "captured_state_freed", "mhc_fused_comb_transposed"),
+                                         "captured_state_freed", "mhc_fused_comb_transposed",
+                                         "one_block_more_shared"),
                          [](const auto& name) { return name.param; });
 
 // Nothing that happens to either tells them apart.
