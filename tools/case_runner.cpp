@@ -14,6 +14,7 @@
 #include "process/own_program.h"
 #include "tools/golden/golden_check.h"
 #include "tools/result_codec.h"
+#include "tools/run/evidence_files.h"
 
 namespace plumb::tools {
 
@@ -167,6 +168,23 @@ void judge_task(const Task& task, const RunArguments& arguments, const cases::Ru
   if (!arguments.selection.plugin.empty()) finished.notes = take_plugin_notes();
 }
 
+// A case fails with its tensors or without them.
+void dump(const cases::Case& which, const RunArguments& arguments, const cases::RunOptions& options,
+          Finished& finished) {
+  const cases::CaseResult& result = finished.result;
+  if (!result.evidence) {
+    finished.dump_trouble =
+        "no wrong launch was kept: it has more than 64 MiB, or nothing returned";
+    return;
+  }
+  try {
+    write_evidence(arguments.dump, which, options, result, finished.reproduce);
+    finished.dump = evidence_folder(arguments.dump, result);
+  } catch (const std::exception& error) {
+    finished.dump_trouble = error.what();
+  }
+}
+
 }  // namespace
 
 std::string golden_folder(const RunArguments& arguments) {
@@ -207,6 +225,10 @@ Finished run_task(const Task& task, const RunArguments& arguments, cases::Tier t
       finished.result.outcome == cases::Outcome::failed && !cases::fails_by_values(finished.result);
   if (lost) end_plugin_processes();
   const cases::Case* one_op = task.which->of_op();
+  if (!arguments.dump.empty() && one_op != nullptr &&
+      finished.result.outcome == cases::Outcome::failed) {
+    dump(*one_op, arguments, options, finished);
+  }
   if (diagnosed && one_op != nullptr && finished.result.outcome == cases::Outcome::failed &&
       !lacks_kernels_only(finished.result)) {
     if (lost) options = with_plugin_of(arguments, std::move(options));

@@ -65,6 +65,8 @@ void add_run(CLI::App& app, Action& action) {
   command->add_option("--json", arguments->json, "report for machines; \"\" writes none")
       ->capture_default_str();
   command->add_option("--junit", arguments->junit, "JUnit report");
+  command->add_option("--dump", arguments->dump,
+                      "folder for the tensors of failed cases, as .npy (docs/judging.md)");
   command->add_option("--goldens", arguments->goldens,
                       "folder of goldens, \"\" for none; default: the repository's own");
   command

@@ -20,6 +20,7 @@ struct RunArguments {
   int jobs = 0;
   std::optional<std::string> goldens;  // folder; "" for none; unset: the repository's own
   std::string seed_text = "0", json = "plumb.json", junit;
+  std::string dump;  // folder for the tensors of failed cases; "": none
   bool bisect = false, quiet = false;
   int least_coverage = 0;
   int most_failures = 0;     // after which the run ends; 0: no limit

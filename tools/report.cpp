@@ -218,6 +218,8 @@ std::string failure_text(const Finished& finished, const Style& style) {
                           result.failures[1].context);
     }
   }
+  if (!finished.dump.empty()) text += "      tensors: " + finished.dump + "\n";
+  if (!finished.dump_trouble.empty()) text += "      no tensors: " + finished.dump_trouble + "\n";
   return text + "      reproduce: " + finished.reproduce + "\n";
 }
 

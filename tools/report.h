@@ -26,6 +26,8 @@ struct Finished {
   std::string reproduce;
   std::vector<std::string> contrast = {};  // what fails and what passes, a statement a line
   std::vector<std::string> notes = {};     // what the plug-in did that does not fail the case
+  std::string dump = {};          // folder of the failed launch's tensors (--dump); "": none
+  std::string dump_trouble = {};  // why there is none
   double seconds = 0;
   bool trivial = false;  // its row says that a pass proves little
   std::map<std::string, std::int64_t, std::less<>> features =

@@ -98,6 +98,7 @@ ordered_json to_json(const Finished& finished) {
                     {"comparisons", result.comparisons},
                     {"seconds", finished.seconds},
                     {"reproduce", finished.reproduce}};
+  if (!finished.dump.empty()) json["dump"] = finished.dump;
   if (!finished.notes.empty()) json["notes"] = finished.notes;
   if (!finished.features.empty()) json["features"] = finished.features;
   if (!result.diagnosis.empty()) json["diagnosis"] = result.diagnosis;

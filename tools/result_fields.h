@@ -70,7 +70,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(GoldenComparison, agreement, toolchain, drift
 namespace plumb::tools {
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Finished, result, findings, features, golden, op, row, scenario,
-                                   contrast, trivial, reproduce, notes, seconds)
+                                   contrast, trivial, reproduce, notes, dump, dump_trouble, seconds)
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(CaseRequest, diagnosed)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(CaseAnswer, finished, unusable)

@@ -91,6 +91,16 @@ void validate(const SelectedAny& selected) {
   }
 }
 
+// Makes it, and a file in it.
+void check_folder(const std::string& folder) {
+  std::error_code trouble;
+  std::filesystem::create_directories(folder, trouble);
+  if (trouble) {
+    throw UsageError(fmt::format("--dump: cannot write {}: {}", folder, trouble.message()));
+  }
+  check_writable(std::filesystem::path(folder) / "case.json");
+}
+
 // A report that cannot be written is better known before an hour of work than after it.
 void check_reports(const RunArguments& arguments) {
   if (!arguments.json.empty() && arguments.json == arguments.junit) {
@@ -98,6 +108,16 @@ void check_reports(const RunArguments& arguments) {
   }
   if (!arguments.json.empty()) check_writable(arguments.json);
   if (!arguments.junit.empty()) check_writable(arguments.junit);
+  if (!arguments.dump.empty()) check_folder(arguments.dump);
+}
+
+// A folder that was asked for and is not whole: an error behind all reports.
+void check_dumps(const std::vector<Finished>& all) {
+  for (const Finished& finished : all) {
+    if (finished.dump_trouble.starts_with("cannot write")) {
+      throw std::runtime_error(finished.dump_trouble);
+    }
+  }
 }
 
 // Conditions that only a simulated device, and only plumb's own kernels, can have.
@@ -313,6 +333,7 @@ int run_command(RunArguments arguments) {
   }
   print_results(tasks, run, arguments, seconds_since(start));
   if (not_written) std::rethrow_exception(not_written);
+  check_dumps(run.all);
   return code;
 }
 

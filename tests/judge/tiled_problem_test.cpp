@@ -175,7 +175,7 @@ TEST(TiledProblem, OneWrongRowIsFoundWhereverItIs) {
 TEST(TiledProblem, ASampleIsNeverTakenForAllRows) {
   const Case which = find_case("rms_norm/tokens_1025/eager");
   tools::Finished finished{
-      run_case(which, sampling(16)), {}, {}, "rms_norm", "tokens_1025", "eager", "", {}, {}, 0};
+      run_case(which, sampling(16)), {}, {}, "rms_norm", "tokens_1025", "eager", ""};
   const std::string summary = tools::summary_text({finished}, 1, {});
   EXPECT_NE(summary.find("sampled    1 cases: "), std::string::npos) << summary;
   EXPECT_NE(summary.find(" rows judged; "), std::string::npos) << summary;

@@ -57,6 +57,8 @@ Finished finished() {
                 .failed_at = "late"};
   all.findings = {finding()};
   all.golden = comparison();
+  all.dump = "folder";
+  all.dump_trouble = "full";
   all.op = "op";
   all.row = "row";
   all.scenario = "eager";
@@ -164,14 +166,15 @@ void expect_result(const cases::CaseResult& result) {
 
 TEST(Wire, AFinishedCaseArrivesWhole) {
   const Finished arrived = sent(finished());
-  const auto& [result, findings, golden, op, row, scenario, reproduce, contrast, notes, seconds,
-               trivial, features] = arrived;
+  const auto& [result, findings, golden, op, row, scenario, reproduce, contrast, notes, dump,
+               dump_trouble, seconds, trivial, features] = arrived;
   EXPECT_EQ(features, finished().features);
   EXPECT_EQ(features.at("evicted"), 2);
   expect_result(result);
   EXPECT_EQ(findings.size(), 1u);
   EXPECT_EQ(contrast, std::vector<std::string>{"fails with late streams"});
   EXPECT_EQ(notes, std::vector<std::string>{"noted"});
+  EXPECT_EQ(dump + dump_trouble, "folderfull");
   EXPECT_EQ(golden.drifts.size(), 1u);
   EXPECT_EQ(op + row + scenario + reproduce, "oproweagerplumb run");
   EXPECT_EQ(seconds, 0.1);
