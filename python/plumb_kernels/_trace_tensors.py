@@ -82,7 +82,7 @@ def _torch_bytes(tensor: Any, numbers: list[int] | None) -> np.ndarray:
 
     tensor = tensor.detach()
     if numbers is not None:
-        tensor = tensor[torch.as_tensor(numbers, device=tensor.device)]
+        tensor = tensor[torch.as_tensor(numbers, dtype=torch.int64, device=tensor.device)]
     # A 0-dimensional tensor has no view of another size.
     stored = tensor.contiguous().reshape(-1).view(torch.uint8).cpu().numpy()
     return np.array(stored, copy=True)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Calls of an engine, recorded and judged."""
 
+import importlib.util
 import os
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import numpy as np
 import plumb_kernels as pk
 from plumb_kernels import traces
 from plumb_kernels._run import plumb_program
+from plumb_kernels._trace_tensors import describe_tensor
 
 RANDOM = np.random.default_rng(7)
 
@@ -163,6 +165,15 @@ class Traces(unittest.TestCase):
             x[:], residual[:] = right["x"], right["residual"]
             call.end({"x": x, "residual": residual})
         self.assertTrue(traces.judge(self.folder))
+
+    @unittest.skipUnless(importlib.util.find_spec("torch"), "no torch here")
+    def test_a_tensor_of_torch_may_have_no_touched_blocks(self):
+        import torch
+
+        cache = torch.arange(12.0).reshape(4, 3)
+        self.assertEqual(describe_tensor(traces.Described(cache, blocks=[]), False).data.size, 0)
+        stored = describe_tensor(traces.Described(cache, blocks=[2, 1]), False)
+        self.assertEqual(stored.data.view(np.float32).tolist(), [3, 4, 5, 6, 7, 8])
 
     def test_a_redacted_trace_is_not_judged(self):
         self.recorded(Model(1e-6), redact=True)
