@@ -113,7 +113,7 @@ const std::vector<Unit>& units() {
          {"device"}},
         {"tensors", {"cases/tensors"}, ground},
         {"judge", {"cases/judge"}, {"reference", "tensors"}},
-        {"tables", {"cases/tables"}, tables},
+        {"tables", {"cases/tables", "cases/recorded"}, tables},
         {"drivers", {"cases/drivers"}, drivers},
         {"ops", {"cases/ops"}, ops},
         {"own ops", {"cases/own_op"}, with(tables, {"tables"})},

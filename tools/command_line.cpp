@@ -261,6 +261,10 @@ void add_judge(CLI::App& app, Action& action) {
       ->add_option("--repro", arguments->repro,
                    "write the first wrong call as a file of Python that needs torch alone")
       ->check(check_plugin);
+  CLI::Option* const extract = command->add_option(
+      "--extract", arguments->extract, "write the call RANK/STEP/NUMBER as a row for --cases");
+  command->add_option("--output", arguments->output, "file of --extract; default: the row's name")
+      ->needs(extract);
   command
       ->add_option("--rows", arguments->rows,
                    "rows of a call to judge at most, 0 for all; default: all if that takes less "

@@ -57,6 +57,7 @@ struct JudgeArguments {
   std::vector<std::string> own_ops;   // files
   std::vector<std::string> profiles;  // files and folders, behind plumb's own
   int jobs = 0;                       // 0: cores
+  std::string extract, output;        // extract: RANK/STEP/NUMBER; output: its file
   std::string repro;                  // file of Python that shows the first wrong call; "": none
   std::optional<std::int64_t> rows;   // of a call at most; 0: all; unset: as time allows
   // Judge while the engine records. The number: seconds without a new file after which it ends; 0:

@@ -12,6 +12,8 @@
 #include <set>
 #include <sstream>
 
+#include "cases/recorded/recorded_file.h"
+#include "cases/recorded/recorded_problem.h"
 #include "cases/tables/case_file.h"
 #include "device/device.h"
 #include "process/shell.h"
@@ -61,11 +63,25 @@ void require_op(const std::string& op) {
 // Of a file that somebody wrote. A device goes on without an end.
 constexpr std::size_t kMostBytes = std::size_t{16} << 20;
 
+// Of a recorded call, which has the bytes of its inputs? What cannot be read, read_file() names.
+bool has_recorded_call(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::string begin(64, '\0');
+  file.read(begin.data(), static_cast<std::streamsize>(begin.size()));
+  begin.resize(static_cast<std::size_t>(std::max<std::streamsize>(file.gcount(), 0)));
+  return cases::is_recorded_file(begin);
+}
+
+cases::CaseFile read_case_file(const std::string& path) {
+  if (!has_recorded_call(path)) return {path, read_file(path)};
+  return cases::take_recorded(read_file(path, cases::kMostRecordedBytes), path);
+}
+
 std::vector<cases::CaseFile> read_case_files(const std::vector<std::string>& paths) {
   std::vector<cases::CaseFile> files;
   std::set<std::string> ops;
   for (const std::string& path : paths) {
-    files.push_back({path, read_file(path)});
+    files.push_back(read_case_file(path));
     const std::string op = cases::op_of_case_file(files.back().text, path);
     try {
       cases::find_schema(op);
@@ -94,6 +110,18 @@ std::vector<std::string> spelt_ops(const Selection& selection) {
     if (!is_known(ops.back())) return {};
   }
   return ops;
+}
+
+// Files of recorded calls name their case: where nothing else is asked for, theirs alone run.
+Selection with_recorded_cases(Selection selection) {
+  if (!selection.patterns.empty() || !selection.ops.empty() || selection.case_files.empty()) {
+    return selection;
+  }
+  if (!std::ranges::all_of(selection.case_files, has_recorded_call)) return selection;
+  for (const cases::CaseFile& file : read_case_files(selection.case_files)) {
+    selection.ops.push_back(cases::op_of_case_file(file.text, file.name));
+  }
+  return selection;
 }
 
 class KnownCases {
@@ -161,7 +189,9 @@ bool is_selected(const cases::AnyCase& which, const Selection& selection, cases:
 
 }  // namespace
 
-std::string read_file(const std::string& path) {
+std::string read_file(const std::string& path) { return read_file(path, kMostBytes); }
+
+std::string read_file(const std::string& path, std::size_t most) {
   const auto refuse = [&](const std::string& why) {
     throw UsageError(fmt::format("cannot read {}: {}", process::shell_quoted(path), why));
   };
@@ -169,11 +199,15 @@ std::string read_file(const std::string& path) {
   if (std::filesystem::is_directory(path, ignored)) refuse("it is a folder");
   std::ifstream file(path, std::ios::binary);
   if (!file) refuse(std::strerror(errno));
-  std::string text(kMostBytes + 1, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  std::string text;
+  constexpr std::size_t kPart = std::size_t{1} << 20;
+  for (std::size_t size = 0; file && size <= most; size = text.size()) {
+    text.resize(size + kPart);
+    file.read(text.data() + size, static_cast<std::streamsize>(kPart));
+    text.resize(size + static_cast<std::size_t>(file.gcount()));
+  }
   if (file.bad()) refuse(std::strerror(errno));
-  text.resize(static_cast<std::size_t>(file.gcount()));
-  if (text.size() > kMostBytes) refuse("it has more than 16 MiB");
+  if (text.size() > most) refuse(fmt::format("it has more than {} MiB", most >> 20));
   return text;
 }
 
@@ -211,8 +245,9 @@ std::uint64_t parse_seed(const std::string& text) {
   throw UsageError(fmt::format("--seed is a whole number of 0 .. 2^64 - 1, not \"{}\"", text));
 }
 
-SelectedAny select_any(const Selection& selection, CaseKinds kinds) {
-  add_ops_of(selection.own_ops);
+SelectedAny select_any(const Selection& asked, CaseKinds kinds) {
+  add_ops_of(asked.own_ops);
+  const Selection selection = with_recorded_cases(asked);
   SelectedAny selected;
   selected.tier = parse_tier(selection.tier);
   selected.platforms = choose_platforms(selection.platforms);

@@ -69,6 +69,8 @@ std::uint64_t parse_seed(const std::string& text);
 // " --tier smoke --set tokens=3".
 std::string repeated_options(const Selection& selection, std::uint64_t seed);
 
+// Throws UsageError. Of 16 MiB at most, or of so many bytes.
 std::string read_file(const std::string& path);
+std::string read_file(const std::string& path, std::size_t most);
 
 }  // namespace plumb::tools

@@ -12,6 +12,7 @@
 #include <string>
 
 #include "cases/drivers/session.h"
+#include "cases/recorded/recorded_problem.h"
 
 namespace plumb::cases {
 
@@ -194,6 +195,8 @@ class ComposedProblem final : public Problem {
 }  // namespace
 
 std::unique_ptr<Composition> Problem::composition() const { return nullptr; }
+
+std::unique_ptr<Composition> RecordedProblem::composition() const { return own_->composition(); }
 
 std::unique_ptr<Problem> compose(std::unique_ptr<Problem> fused, std::string_view op,
                                  const device::Implementation& implementation) {

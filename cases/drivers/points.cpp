@@ -7,6 +7,7 @@
 #include "cases/drivers/covering.h"
 #include "cases/drivers/platform_share.h"
 #include "cases/drivers/run.h"
+#include "cases/recorded/recorded_problem.h"
 #include "cases/tensors/fill.h"
 
 namespace plumb::cases {
@@ -169,6 +170,8 @@ std::vector<Point> choose_points(const Case& which, const Problem& problem,
   // A real device has orders and policies of its own, and no checked kernels.
   if (!simulated) levels[kOrder] = levels[kPolicy] = levels[kChecked] = levels[kPages] = 1;
   if (options.foreign) levels[kOrder] = levels[kChecked] = 1;
+  const bool recorded = is_recorded(which.row);
+  if (recorded) levels[kFill] = levels[kDead] = 1;
   std::vector<Point> points;
   for (const std::vector<int>& choice : pairwise_points(levels, seed)) {
     points.push_back(to_point(choice, mix(seed, points.size())));
@@ -208,6 +211,10 @@ std::vector<Point> choose_points(const Case& which, const Problem& problem,
     chosen.push_back(point);
   }
   keep_share(chosen, share);
+  if (recorded) {
+    for (Point& point : chosen)
+      point.fill = Fill::exact;  // the plainest to name: there is one fill
+  }
   return chosen;
 }
 

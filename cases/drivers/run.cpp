@@ -10,6 +10,7 @@
 #include "cases/drivers/point_text.h"
 #include "cases/drivers/session.h"
 #include "cases/drivers/tiled_problem.h"
+#include "cases/recorded/recorded_problem.h"
 #include "cases/tables/contract.h"
 #include "cases/tensors/fill.h"
 
@@ -26,6 +27,25 @@ std::int64_t affordable_rows(double verdict, std::int64_t rows, const RunOptions
                     options.least_sample, kMost);
 }
 
+// All rows of a recorded call are live: which of them were padding, its values say.
+Scenario scenario_of(const Case& which) {
+  Scenario scenario = *which.scenario;
+  if (!is_recorded(which.row)) return scenario;
+  for (Scenario::ScenarioStep& step : scenario.steps) step.live_percent = 100;
+  return scenario;
+}
+
+// A point of a recorded row has a fill that nobody asks for.
+void name_recorded_fill(CaseResult& result) {
+  for (Failure& failure : result.failures) {
+    for (const Fill fill : {Fill::exact, Fill::real, Fill::adversarial}) {
+      const std::string words = fmt::format("{} fill", name_of(fill));
+      const std::size_t at = failure.context.find(words);
+      if (at != std::string::npos) failure.context.replace(at, words.size(), "recorded fill");
+    }
+  }
+}
+
 Scenario first_steps(Scenario scenario, const Point& point) {
   const auto steps =
       static_cast<std::size_t>(point.most_steps.value_or(std::ssize(scenario.steps)));
@@ -38,7 +58,7 @@ void run_point(const Case& which, const Point& point, std::uint64_t seed, const 
   try {
     const std::unique_ptr<Problem> problem = make_problem(which, options, point.conditions.checked);
     Session session(*problem, which, point, options, result);
-    const Scenario scenario = first_steps(*which.scenario, point);
+    const Scenario scenario = first_steps(scenario_of(which), point);
     if (scenario.mode == Scenario::Mode::full_graph) {
       run_full_graph(session, scenario, seed, options.fresh_state_for_capture);
     } else if (scenario.mode == Scenario::Mode::concurrent) {
@@ -174,7 +194,8 @@ CaseResult run_case(const Case& any, const RunOptions& options) {
     result.reason = unavailable;
     return result;
   }
-  const std::uint64_t seed = seed_of(result.id) + options.seed;
+  // Another seed has other conditions, and no other recorded inputs.
+  const std::uint64_t seed = seed_of(result.id) + (is_recorded(any.row) ? 0 : options.seed);
   try {
     const Case which = under_contract(options.implementation(options.platform, false), any);
     const auto properties = options.open(options.platform, {})->properties();
@@ -189,6 +210,7 @@ CaseResult run_case(const Case& any, const RunOptions& options) {
       result.failed_at = spec_of(point);
       break;  // one failing point says what is wrong
     }
+    if (is_recorded(which.row)) name_recorded_fill(result);
     settle(which.row, result);
   } catch (const Unsupported& reason) {
     result.outcome = Outcome::skipped;

@@ -10,6 +10,8 @@
 #define TOML_EXCEPTIONS 1
 #include <toml++/toml.h>
 
+#include "cases/recorded/recorded_file.h"
+
 namespace plumb::cases {
 
 namespace {
@@ -111,6 +113,8 @@ void set_from_node(const RowSchema& schema, Row& row, std::string_view key, cons
   } else if (key == "golden") {
     if (!node.is_boolean()) throw BadRow(fmt::format("{}: golden is true or false", where));
     row.golden = *node.value<bool>();
+  } else if (key == kRecorded && schema.name != "decode_step") {
+    row.words[std::string(key)] = text_of(node, key, where);
   } else if (is_word(schema, key)) {
     row.words[std::string(key)] = text_of(node, key, where);
     schema.check_word(key, row.word(key), where);
@@ -239,6 +243,11 @@ void set_real(Row& row, std::string_view name, std::string_view value) {
 void set_parameter(const RowSchema& schema, Row& row, std::string_view name,
                    std::string_view value) {
   row.where = "--set";
+  if (name == kKeepRows && !row.word(kRecorded).empty()) {
+    if (!value.empty()) parse_kept_rows(value);
+    row.words[std::string(name)] = value;
+    return;
+  }
   if (is_word(schema, name)) {
     schema.check_word(name, value, "--set");
     row.words[std::string(name)] = value;

@@ -12,6 +12,7 @@
 #define TOML_EXCEPTIONS 1
 #include <toml++/toml.h>
 
+#include "cases/recorded/recorded_problem.h"
 #include "cases/tables/case_file.h"
 #include "cases/tables/op_table.h"
 #include "device/plugin/known_ops.h"
@@ -150,7 +151,7 @@ Tier Case::tier() const {
 namespace {
 
 std::vector<OpDefinition>& mutable_ops() {
-#define PLUMB_CALL_DEFINITION(op) with_reals(define_##op()),
+#define PLUMB_CALL_DEFINITION(op) with_recorded_rows(with_reals(define_##op())),
   static std::vector<OpDefinition> ops = [] {
     std::vector<OpDefinition> own{PLUMB_FOR_EACH_OP(PLUMB_CALL_DEFINITION)};
     own.reserve(own.size() + device::kMostAddedOps);  // others point to elements
@@ -175,7 +176,7 @@ const OpDefinition& add_op(OpDefinition op, std::string rows) {
     throw BadRow(fmt::format("{}: {}", op.name, error.what()));
   }
   added_rows()[op.name] = std::move(rows);
-  return ops.emplace_back(std::move(op));
+  return ops.emplace_back(with_recorded_rows(std::move(op)));
 }
 
 const std::vector<Scenario>& all_scenarios() {

@@ -21,8 +21,8 @@
 #include "trace/call_outline.h"
 #include "trace/call_pair.h"
 #include "trace/chain_check.h"
+#include "trace/export/repro.h"
 #include "trace/judge_call.h"
-#include "trace/repro.h"
 
 namespace plumb::trace {
 

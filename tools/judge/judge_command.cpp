@@ -16,6 +16,7 @@
 #include "reference/bound.h"
 #include "tools/commands.h"
 #include "tools/judge/against_command.h"
+#include "tools/judge/extract_command.h"
 #include "tools/judge/judge_report.h"
 #include "tools/judge/trace_files.h"
 #include "tools/judge/trace_worker.h"
@@ -23,8 +24,9 @@
 #include "tools/own_ops_file.h"
 #include "tools/selection.h"
 #include "trace/chain_messages.h"
+#include "trace/export/extract.h"
+#include "trace/export/repro.h"
 #include "trace/profiles/profile.h"
-#include "trace/repro.h"
 #include "trace/trace_messages.h"
 
 namespace plumb::tools {
@@ -73,7 +75,7 @@ std::vector<TraceFile> read_files(const std::vector<std::string>& paths, int job
 struct CallId {
   std::int64_t rank = 0, step = 0, index = 0;
 };
-CallId parse_call_id(const std::string& text) {
+CallId parse_call_id(const std::string& text, const char* option) {
   CallId id;
   const char* at = text.data();
   const char* const end = at + text.size();
@@ -82,7 +84,8 @@ CallId parse_call_id(const std::string& text) {
     const bool last = number == &id.index;
     const bool good = trouble == std::errc() && *number >= 0 &&
                       (last ? stop == end : stop != end && *stop == '/');
-    if (!good) throw UsageError("--call " + text + ": a call is RANK/STEP/NUMBER, as 0/3/41");
+    if (!good)
+      throw UsageError(fmt::format("{} {}: a call is RANK/STEP/NUMBER, as 0/3/41", option, text));
     at = stop + 1;
   }
   return id;
@@ -99,7 +102,7 @@ std::vector<CallsRequest> requests_for(const std::vector<TraceFile>& files,
                         .budget = arguments.rows ? 0 : kVerdictBudget});
   };
   if (!arguments.call.empty()) {
-    const CallId id = parse_call_id(arguments.call);
+    const CallId id = parse_call_id(arguments.call, "--call");
     for (const TraceFile& file : files) {
       if (file.rank != id.rank || file.step != id.step || id.index >= file.calls) continue;
       request(file, id.index, id.index + 1);
@@ -129,6 +132,7 @@ int serve_as_worker() {
   const std::string role = process::worker_role();
   if (role == trace::kChainRole) return trace::serve_chains();
   if (role == trace::kReproRole) return trace::serve_repro();
+  if (role == trace::kExtractRole) return trace::serve_extract();
   if (const auto code = serve_against(role)) return *code;
   return trace::serve_trace_calls();
 }
@@ -205,6 +209,20 @@ void add_profiles_of(const std::vector<std::string>& paths) {
   }
 }
 
+int extract(const JudgeArguments& arguments, int jobs) {
+  const bool judges = arguments.follow || arguments.rows || !arguments.call.empty() ||
+                      !arguments.json.empty() || !arguments.junit.empty() ||
+                      !arguments.repro.empty() || !arguments.against.empty();
+  if (judges)
+    throw UsageError("--extract judges nothing: leave out all but --output, --ops and --profile");
+  const CallId id = parse_call_id(arguments.extract, "--extract");
+  for (const TraceFile& file : read_files(files_of(arguments.path), jobs)) {
+    if (file.rank != id.rank || file.step != id.step || id.index >= file.calls) continue;
+    return extract_command(arguments, file.path, id.index);
+  }
+  throw UsageError("the trace has no call " + arguments.extract);
+}
+
 // Ctrl-C is how a reader ends this: no interruption. Throws UsageError if no file came.
 void follow(const JudgeArguments& arguments, TraceJudgement& judgement) {
   try {
@@ -235,6 +253,7 @@ int judge_command(const JudgeArguments& arguments) {
   add_ops_of(arguments.own_ops);
   add_profiles_of(arguments.profiles);
   if (process::is_worker()) return serve_as_worker();
+  if (!arguments.extract.empty()) return extract(arguments, jobs);
   if (!arguments.against.empty()) return against_command(arguments, jobs);
   check_words(arguments);
   const process::Interrupts interrupts(process::Interrupts::Second::ends_at_once);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trace/repro.h"
+#include "trace/export/repro.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One recorded call as a row: its inputs in a file of their own (cases/recorded/recorded_file.h).
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "trace/judge_call.h"
+
+namespace plumb::trace {
+
+inline constexpr const char* kExtractRole = "extract";
+
+struct ExtractRequest {
+  std::string path;
+  std::int64_t call = 0;
+};
+
+struct ExtractAnswer {
+  std::string refused;  // why the file of the trace cannot be used
+  std::string why_not;  // why there is no row of the call
+  std::string file;     // the bytes of the row's file
+  std::string row;      // "rms_norm/recorded_0123456789ab"
+};
+
+// Throws BadTrace.
+ExtractAnswer extract_call(const TraceStep& step, std::size_t call, const StepBytes& bytes);
+
+// The worker's side.
+int serve_extract();
+
+}  // namespace plumb::trace
