@@ -261,8 +261,13 @@ void add_judge(CLI::App& app, Action& action) {
       ->add_option("--repro", arguments->repro,
                    "write the first wrong call as a file of Python that needs torch alone")
       ->check(check_plugin);
-  CLI::Option* const extract = command->add_option(
-      "--extract", arguments->extract, "write the call RANK/STEP/NUMBER as a row for --cases");
+  CLI::Option* const extract =
+      command
+          ->add_option("--extract", arguments->extract,
+                       "write the call RANK/STEP/NUMBER as a row for --cases")
+          ->check([](const std::string& call) {
+            return std::string(call.empty() ? "a call is RANK/STEP/NUMBER" : "");
+          });
   command->add_option("--output", arguments->output, "file of --extract; default: the row's name")
       ->needs(extract);
   command

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cases/drivers/run.h"
+#include "cases/recorded/recorded_problem.h"
 #include "cases/tables/op_table.h"
 #include "cases/tensors/fill.h"
 #include "diagnosis/decode_step_run.h"
@@ -38,8 +39,9 @@ std::string_view role_name(cases::Role role) {
 }
 
 // `table`: null for an op without one.
-void show_tensors(const cases::TensorSet& tensors, const cases::OpTable* table) {
-  fmt::print("tensors (inputs of the first step, real fill)\n");
+void show_tensors(const cases::TensorSet& tensors, const cases::OpTable* table,
+                  std::string_view fill) {
+  fmt::print("tensors (inputs of the first step, {} fill)\n", fill);
   for (const cases::HostTensor& tensor : tensors.all()) {
     const cases::TensorSpec& spec = tensor.spec();
     fmt::print("  {:<22}{:<8}{:<6}[{}]", spec.name, role_name(spec.role), name_of(spec.dtype),
@@ -165,7 +167,7 @@ void show_case(const SelectedAny& selected, const std::string& plugin) {
   step.seed = cases::mix(cases::seed_of(which.id()), 100);
   step.live = problem->capacity();
   problem->fill(step, tensors);
-  show_tensors(tensors, which.op->table);
+  show_tensors(tensors, which.op->table, cases::is_recorded(which.row) ? "recorded" : "real");
   show_numerics(options.implementation(options.platform, false), which.op->name);
   fmt::print("points\n");
   for (const cases::Point& point : cases::choose_points(which, *problem, options)) {

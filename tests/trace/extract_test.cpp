@@ -155,6 +155,7 @@ TEST_F(ExtractCommand, SaysWhyACallHasNoRow) {
   refused("0/0/9", "the trace has no call 0/0/9");
   refused("3/0/0", "the trace has no call 3/0/0");
   refused("0/0", "--extract 0/0: a call is RANK/STEP/NUMBER, as 0/3/41");
+  refused("", "a call is RANK/STEP/NUMBER");
   refused("0/0/-1", "a call is RANK/STEP/NUMBER");
   refused("0/0/0/0", "a call is RANK/STEP/NUMBER");
   refused("99999999999999999999/0/0", "a call is RANK/STEP/NUMBER");
