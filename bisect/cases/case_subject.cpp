@@ -9,6 +9,8 @@
 
 #include "bisect/cases/smaller_values.h"
 #include "cases/drivers/point_text.h"
+#include "cases/recorded/recorded_file.h"
+#include "cases/recorded/recorded_problem.h"
 #include "cases/tensors/sort_by.h"
 
 namespace plumb::bisect {
@@ -73,6 +75,7 @@ CaseSubject::CaseSubject(cases::AnyCase which, const std::vector<cases::AnyCase>
   add_scenarios(which, all);
   add_row(which, all);
   if (which.of_steps() != nullptr) describe_serving();
+  if (which.of_op() != nullptr) add_recorded_rows(*which.of_op());
   if (run_.seed != "0") add({.name = "--seed", .words = {"0", run_.seed}}, run_.seed);
 }
 
@@ -168,6 +171,18 @@ void CaseSubject::describe_serving() {
   };
   subject_.keeps = {{"keep_steps", "steps", kept("keep_steps", step_numbers)},
                     {"keep_requests", "requests", kept("keep_requests", request_numbers)}};
+}
+
+// Of a recorded call whose rows are independent.
+void CaseSubject::add_recorded_rows(const cases::Case& which) {
+  if (!cases::is_recorded(which.row) || which.op->row_count.empty()) return;
+  const std::string name(cases::kKeepRows), value(which.row.word(name));
+  start_[name] = value;  // no knob: it has no order
+  const auto kept = [this](const Candidate& candidate) {
+    const cases::AnyCase any = case_of(candidate);
+    return cases::kept_rows(*any.of_op()->op, any.row());
+  };
+  subject_.keeps = {{name, std::string(which.op->row_count), kept}};
 }
 
 bool CaseSubject::is_possible(const Candidate& candidate) const {

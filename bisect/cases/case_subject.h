@@ -39,6 +39,7 @@ class CaseSubject {
   cases::AnyCase said(const cases::AnyCase& which) const;
   std::string point_of(const Candidate& candidate, const cases::Case& which) const;
   void describe_serving();
+  void add_recorded_rows(const cases::Case& which);
   void add_row(const cases::AnyCase& which, const std::vector<cases::AnyCase>& all);
   void add_scenarios(const cases::AnyCase& which, const std::vector<cases::AnyCase>& all);
   void add(Knob knob, std::string value);

@@ -202,7 +202,7 @@ class Shrinker {
 
   // Where numbers that make a case get no smaller, parts of the case that they make.
   void keep_less() {
-    if (size_of(now_) <= 1) return;
+    if (!subject_.sizes.empty() && size_of(now_) <= 1) return;
     for (bool changed = true; changed && !prober_.out_of_time();) {
       changed = false;
       for (const KeepKnob& list : subject_.keeps) changed |= keep_less(list);

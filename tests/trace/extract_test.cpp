@@ -127,6 +127,31 @@ TEST_F(ExtractCommand, WritesARowThatRunsAndFailsForAWrongKernel) {
             std::string::npos);
 }
 
+// A kernel that ignores the weight is right on rows of zeros: row 17 alone fails.
+TEST_F(ExtractCommand, WritesARowThatBisectCaseMakesSmaller) {
+  constexpr std::int64_t kRows = 24, kColumns = 64, kWrong = 17;
+  std::vector<std::uint16_t> x(kRows * kColumns), weight(kColumns, 0x3fa0);  // 1.25
+  for (std::int64_t i = 0; i < kColumns; ++i) {
+    x[static_cast<std::size_t>(kWrong * kColumns + i)] = static_cast<std::uint16_t>(0x3f80 + i);
+  }
+  ExampleStep step;
+  ExampleStep::Json& call = step.norm();
+  call["before"] = {{"x", step.tensor("bf16", {kRows, kColumns}, x)},
+                    {"weight", step.tensor("bf16", {kColumns}, weight)}};
+  call["after"] = {{"out", step.tensor("bf16", {kRows, kColumns}, x)}};
+  const std::string row = extract(step, "0/0/0").out;
+  const std::size_t name = row.find("rms_norm/");
+  const Finished smaller =
+      run({"bisect", "case", row.substr(name, row.find('\n') - name) + "/eager", "--cases",
+           path("call.row"), "--platform", "sim-sm90", "--plugin",
+           plugin("launches_ignores_weight"), "--state", ""});
+  EXPECT_EQ(smaller.code, 0) << smaller.err;
+  EXPECT_NE(smaller.out.find(" --set keep_rows=17\n"), std::string::npos) << smaller.out;
+  EXPECT_EQ(
+      run(run_of({"--plugin", plugin("launches_ignores_weight"), "--set", "keep_rows=17"})).code,
+      1);
+}
+
 TEST_F(ExtractCommand, HasItsDigestInItsName) {
   ExampleStep step;
   step.norm();
