@@ -42,7 +42,8 @@ void add_case_selection(CLI::App& command, Selection& selection) {
   add_repeatable(command, "--platform", selection.platforms, "default: every simulated one");
   command.add_option("--tier", selection.tier, "smoke, default or full");
   add_repeatable(command, "--set", selection.settings, "name=value on every selected row");
-  add_repeatable(command, "--cases", selection.case_files, "TOML file whose rows replace an op's");
+  add_repeatable(command, "--cases", selection.case_files,
+                 "TOML file, or recorded row, whose rows replace an op's");
 }
 
 void add_selection(CLI::App& command, Selection& selection) {
@@ -192,7 +193,7 @@ void add_show(CLI::App& app, Action& action) {
   add_own_ops(*command, *selection);
   add_repeatable(*command, "--set", selection->settings, "name=value");
   add_repeatable(*command, "--cases", selection->case_files,
-                 "TOML file whose rows replace an op's");
+                 "TOML file, or recorded row, whose rows replace an op's");
   command->callback(
       [&action, selection] { action = [selection] { return show_command(*selection); }; });
 }

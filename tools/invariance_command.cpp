@@ -152,6 +152,8 @@ int invariance_command(const InvarianceArguments& arguments) {
     }
   }
   if (info && all.empty()) throw UsageError(info->text() + ": has the op of no selected case");
+  if (all.empty())
+    throw UsageError("no selected row is of those that are measured: name it with --case");
   put(summary_of(all));
   if (arguments.json.empty()) return 0;
   ordered_json json = ordered_json::array();

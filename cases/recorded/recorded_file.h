@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One recorded call as a file (docs/traces.md, "A row of a recorded call"): a line with a digest, a
+// One recorded call as a file (docs/traces.md, "A call as a case"): a line with a digest, a
 // head in JSON, and the bytes of the inputs. Everything that is read may be hostile.
 #pragma once
 

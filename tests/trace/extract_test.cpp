@@ -152,6 +152,13 @@ TEST_F(ExtractCommand, WritesARowThatBisectCaseMakesSmaller) {
       1);
 }
 
+TEST_F(ExtractCommand, ARowThatIsNotMeasuredIsOneLine) {
+  ExampleStep step;
+  step.norm();
+  extract(step, "0/0/0");
+  expect_refused({"invariance", "--cases", path("call.row")}, "no selected row is of those");
+}
+
 TEST_F(ExtractCommand, HasItsDigestInItsName) {
   ExampleStep step;
   step.norm();

@@ -160,7 +160,9 @@ TEST_F(ProfiledTrace, WhatIsNoFileOfProfilesIsOneLine) {
   const auto refused = [&](const std::string& profile, const std::string& line) {
     expect_refused({"judge", path("trace"), "--profile", profile}, line);
   };
-  refused(path("nothing.toml"), "nothing.toml: cannot be read");
+  refused(path("nothing.toml"), "nothing.toml\" cannot be read");
+  refused("", "\"\" cannot be read");
+  refused("/dev/zero", "/dev/zero: more than 1 MiB");
   std::filesystem::create_directories(folder_ / "empty");
   refused(path("empty"), "empty: no file *.toml in it");
   refused(write("bad.toml", "[[profile]]\nform = \"1\""), "bad.toml:2: a profile has no \"form\"");

@@ -8,7 +8,6 @@
 #include <charconv>
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 
 #include "plumb_profile_files.h"
 
@@ -60,13 +59,16 @@ std::vector<Profile>& profiles() {
 }
 
 void add_file(const fs::path& path) {
+  constexpr std::size_t kMost = std::size_t{1} << 20;  // bytes
+  std::string text(kMost + 1, '\0');
   std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  if (!file || fs::is_directory(path)) {
-    throw BadProfile(fmt::format("{}: cannot be read", path.string()));
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (!file.eof() && !file.good()) {
+    throw BadProfile(fmt::format("\"{}\" cannot be read", path.string()));
   }
-  std::ranges::move(parse_profiles(text.str(), path.string()), std::back_inserter(profiles()));
+  text.resize(static_cast<std::size_t>(file.gcount()));
+  if (text.size() > kMost) throw BadProfile(path.string() + ": more than 1 MiB");
+  std::ranges::move(parse_profiles(text, path.string()), std::back_inserter(profiles()));
 }
 
 void replace_values(const Promise& with, Promise& promise) {
