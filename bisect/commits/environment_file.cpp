@@ -12,9 +12,7 @@
 #include "bisect/commits/build.h"
 #include "bisect/commits/environments.h"
 #include "cases/tables/case_file.h"
-
-#define TOML_EXCEPTIONS 1
-#include <toml++/toml.h>
+#include "cases/tensors/toml.h"
 
 namespace plumb::bisect {
 
@@ -161,6 +159,8 @@ EnvironmentFile parse_environments(const std::string& text, const std::string& p
     document = toml::parse(text);
   } catch (const toml::parse_error& error) {
     reader.fail(error.source(), std::string(error.description()));
+  } catch (const cases::MalformedToml& error) {
+    reader.fail(toml::source_region(), error.what());
   }
   return reader.read(document);
 }

@@ -7,10 +7,8 @@
 #include <charconv>
 #include <set>
 
-#define TOML_EXCEPTIONS 1
-#include <toml++/toml.h>
-
 #include "cases/recorded/recorded_file.h"
+#include "cases/tensors/toml.h"
 
 namespace plumb::cases {
 
@@ -162,6 +160,8 @@ toml::table parse(std::string_view text, std::string_view file) {
     return toml::parse(text);
   } catch (const toml::parse_error& error) {
     throw BadRow(fmt::format("{}: {}", at(file, error.source()), error.description()));
+  } catch (const MalformedToml& error) {
+    throw BadRow(fmt::format("{}: {}", file, error.what()));
   }
 }
 

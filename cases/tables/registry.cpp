@@ -9,12 +9,10 @@
 #include <optional>
 #include <stdexcept>
 
-#define TOML_EXCEPTIONS 1
-#include <toml++/toml.h>
-
 #include "cases/recorded/recorded_problem.h"
 #include "cases/tables/case_file.h"
 #include "cases/tables/op_table.h"
+#include "cases/tensors/toml.h"
 #include "device/plugin/known_ops.h"
 #include "plumb_case_files.h"
 #include "plumb_op_list.h"

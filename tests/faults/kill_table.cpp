@@ -10,7 +10,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <fnmatch.h>
-#include <toml++/toml.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -27,6 +26,7 @@
 
 #include "cases/drivers/run.h"
 #include "cases/tables/registry.h"
+#include "cases/tensors/toml.h"
 #include "faults/faults.h"
 #include "faults/lazy/lazy_kernels.h"
 #include "process/ordered_map.h"

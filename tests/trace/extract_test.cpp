@@ -152,6 +152,12 @@ TEST_F(ExtractCommand, WritesARowThatBisectCaseMakesSmaller) {
       1);
 }
 
+// toml++ asserts that this does not happen.
+TEST_F(ExtractCommand, AMalformedFileOfRowsIsOneLine) {
+  const std::string file = write("rows.toml", "op = \"rms_norm\"\n[[row]]\n[[[name = \"x\"\n");
+  expect_refused({"list", "--cases", file}, "rows.toml: is no TOML");
+}
+
 TEST_F(ExtractCommand, ARowThatIsNotMeasuredIsOneLine) {
   ExampleStep step;
   step.norm();

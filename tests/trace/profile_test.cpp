@@ -65,6 +65,7 @@ TEST(Profiles, WhatIsNoneIsOneLine) {
   const std::string op = "[[profile]]\n[profile.ops.rms_norm]\n";
   const std::pair<std::string, std::string> wrong[] = {
       {"[[profile", "p.toml:1: "},
+      {"[[profile]]\n[[[from = \"1\"", "p.toml: is no TOML"},
       {"engine = 1\n[[profile]]", "p.toml:1: engine is a text"},
       {"engine = \"a\"", "p.toml: has no [[profile]]"},
       {"[profile]\n", "p.toml:1: write [[profile]], with two brackets"},

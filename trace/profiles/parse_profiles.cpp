@@ -5,11 +5,9 @@
 #include "cases/studies/outside_call.h"
 #include "cases/tables/case_file.h"
 #include "cases/tables/registry.h"
+#include "cases/tensors/toml.h"
 #include "trace/known_call.h"
 #include "trace/profiles/profile.h"
-
-#define TOML_EXCEPTIONS 1
-#include <toml++/toml.h>
 
 namespace plumb::trace {
 
@@ -23,6 +21,8 @@ class ProfileFile {
       document_ = toml::parse(text);
     } catch (const toml::parse_error& error) {
       throw BadProfile(fmt::format("{}: {}", at(error.source()), error.description()));
+    } catch (const cases::MalformedToml& error) {
+      throw BadProfile(fmt::format("{}: {}", file_, error.what()));
     }
   }
 
