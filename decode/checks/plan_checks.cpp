@@ -177,7 +177,7 @@ std::optional<WrongPlan> RequestModel::check_prefills(const Rows& rows,
   auto row = std::ranges::find_if(rows, [](const PlanRow& one) { return one.prefill; });
   std::size_t number = 0, token = 0;
   for (const PrefillChunk& chunk : prefill.chunks) {
-    if (row == rows.end()) return WrongPlan{part, "a chunk has no request"};
+    if (row == rows.end() || chunk.requests < 1) return WrongPlan{part, "a chunk has no request"};
     const PlanRow& first = *row;
     std::int64_t keys = 0;
     for (std::int64_t i = 0; i < chunk.requests && row != rows.end(); ++i, ++row, ++number) {

@@ -178,6 +178,8 @@ std::vector<ChangedPlan> changed_plans() {
       {"prefill plan", "a chunk begins at row 1",
        [](StepPlan& p) { --p.prefill.chunks[0].first_request; }},
       {"prefill plan", "tokens of a chunk: 6", [](StepPlan& p) { --p.prefill.chunks[0].tokens; }},
+      {"prefill plan", "a chunk has no request",
+       [](StepPlan& p) { p.prefill.chunks[0].requests = 0; }},
       {"prefill plan", "is in no chunk", [](StepPlan& p) { p.prefill.chunks.clear(); }},
   };
 }
