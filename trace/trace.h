@@ -57,7 +57,6 @@ struct Promise {
 
   // "rounding = once, chains = 16"
   std::string text() const;
-  bool operator==(const Promise&) const = default;
 };
 
 struct TraceCall {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <sstream>
 
+#include "decode/checks/model_entries.h"
 #include "decode/schedule/decode_step.h"
 
 namespace plumb::cases {
@@ -31,11 +32,6 @@ constexpr std::array<FeatureWords, kFeatures> kWords{
      {"mixed", "had prompts beside requests that decode"},
      {"idle", "stood idle"}}};
 
-std::int64_t tokens_of_entry(int cache) {
-  if (cache == static_cast<int>(Cache::c4a)) return device::decode::kC4a;
-  return cache == static_cast<int>(Cache::c128a) ? device::decode::kC128a : 1;
-}
-
 std::size_t at(Feature feature) { return static_cast<std::size_t>(feature); }
 
 std::string feature_names() {
@@ -58,7 +54,7 @@ void FeatureCounter::come(const ScheduledStep& scheduled, Happened& now) {
     for (int cache = 0; cache < kCaches; ++cache) {
       if (!geometry_.has(static_cast<Cache>(cache))) continue;
       to.shared[static_cast<std::size_t>(cache)] =
-          one.tokens / tokens_of_entry(cache) / geometry_.pages[cache];
+          one.tokens / tokens_of_entry(static_cast<std::size_t>(cache)) / geometry_.pages[cache];
     }
     const std::int64_t page = geometry_.pages[0];
     const auto first_block = [&](std::int64_t tokens) {
