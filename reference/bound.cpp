@@ -97,6 +97,7 @@ void Estimate::resize(std::int64_t new_rows, std::int64_t new_columns) {
   row_mean_sigma.assign(static_cast<std::size_t>(rows), 0);
   row_systematic.assign(static_cast<std::size_t>(rows), 0);
   row_concentration.assign(static_cast<std::size_t>(rows), 0);
+  row_factor.assign(static_cast<std::size_t>(rows), 0);
 }
 
 double Estimate::arithmetic(std::int64_t i) const {

@@ -95,6 +95,9 @@ struct Estimate {
   // Per row, where its errors come from independent sources, each shared by all elements: largest
   // part of the row's variance that one source gives. 0: no more is known than row_mean_sigma says.
   std::vector<double> row_concentration;
+  // Per row: the number, in fp32, by which all of its elements were multiplied, as the 1 / rms of a
+  // norm. Rows with one number have one error of it. 0, or empty: none is known.
+  std::vector<double> row_factor;
   bool structured = false;  // roundings are not independent (equal terms): only `worst` holds
 
   void resize(std::int64_t rows, std::int64_t columns);

@@ -19,15 +19,26 @@ void BiasTest::add(const RowModel& model, double mean_error) {
   deviation_ += weight * (mean_error - model.mean);
   allowance_ += weight * model.allowance;
   magnitude_ += weight * model.magnitude;
+  spread_.steps += weight * model.spread.steps;
+  if (model.factor != 0) {
+    Together& rows = by_factor_[model.factor];
+    rows.deviation += weight * std::sqrt(model.spread.variance);
+    rows.step += weight * model.spread.step;
+    return;
+  }
   spread_.variance += weight * weight * model.spread.variance;
   spread_.step = std::max(spread_.step, weight * model.spread.step);
-  spread_.steps += weight * model.spread.steps;
 }
 
 Bias BiasTest::result() const {
   if (magnitude_ == 0) return {};
   // Zero over zero cannot come: the allowance is positive.
-  const double limit = allowance_ + tail(kBiasSigmas, spread_);
+  Spread all = spread_;
+  for (const auto& [factor, rows] : by_factor_) {
+    all.variance += rows.deviation * rows.deviation;
+    all.step = std::max(all.step, rows.step);
+  }
+  const double limit = allowance_ + tail(kBiasSigmas, all);
   return {kBiasSigmas * std::abs(deviation_) / limit, deviation_ / magnitude_};
 }
 

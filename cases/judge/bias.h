@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <vector>
 
 #include "cases/judge/row_model.h"
@@ -19,7 +20,9 @@ struct Bias {
   bool passed() const { return sigmas <= kBiasSigmas; }
 };
 
-// Rows weigh as finding a factor common to all rows demands: magnitude over variance.
+// Rows weigh as finding a factor common to all rows demands: magnitude over variance. Rows that
+// were multiplied by the same number count as one: where squares are lost in eps, the rounding of
+// 1 / sqrt(eps) decides all exact ties of a tensor in one direction.
 class BiasTest {
  public:
   BiasTest(reference::Format output, std::int64_t columns);
@@ -30,7 +33,12 @@ class BiasTest {
  private:
   double unit_, columns_;
   double deviation_ = 0, allowance_ = 0, magnitude_ = 0;
-  Spread spread_;
+  // A row, or all with one factor: their deviations add up, and so do their steps.
+  struct Together {
+    double deviation = 0, step = 0;
+  };
+  Spread spread_;  // of rows without a known factor
+  std::map<double, Together> by_factor_;
 };
 
 }  // namespace plumb::cases

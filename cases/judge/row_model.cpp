@@ -99,6 +99,7 @@ RowModel model_row(const Estimate& estimate, std::int64_t r) {
   row.mean = pass.mean / pass.count;
   row.spread = pass.equal.spread(rho, pass.count);
   row.allowance = estimate.row_systematic[r] + kFlushed + pass.count * 0x1p-53 * row.magnitude;
+  if (!estimate.row_factor.empty()) row.factor = estimate.row_factor[r];
   set_limits(pass, rho, estimate.row_concentration[r], estimate.structured, row);
   return row;
 }

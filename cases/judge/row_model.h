@@ -25,7 +25,8 @@ struct RowModel {
   // False where the mean is not predicted: a value is not finite, nothing is known of an error, or
   // the roundings are structured.
   bool mean_predicted = true;
-  double norm = 0;  // of the finite values
+  double factor = 0;  // Estimate::row_factor
+  double norm = 0;    // of the finite values
   double norm_limit = 0, direction_limit = 0;
 };
 

@@ -41,8 +41,8 @@ reference::Estimate with_padding(reference::Estimate estimate, const HostTensor&
   }
   if (!estimate.shift.empty()) estimate.shift.resize(all);
   if (one_row) return estimate;
-  for (std::vector<double>* of :
-       {&estimate.row_mean_sigma, &estimate.row_systematic, &estimate.row_concentration}) {
+  for (std::vector<double>* of : {&estimate.row_mean_sigma, &estimate.row_systematic,
+                                  &estimate.row_concentration, &estimate.row_factor}) {
     if (!of->empty()) of->resize(rows);
   }
   return estimate;

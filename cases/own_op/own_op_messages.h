@@ -83,6 +83,7 @@ inline nlohmann::json json_of(const OwnResult& result) {
   json["row_mean_sigma"] = bytes_of(estimate.row_mean_sigma);
   json["row_systematic"] = bytes_of(estimate.row_systematic);
   json["row_concentration"] = bytes_of(estimate.row_concentration);
+  json["row_factor"] = bytes_of(estimate.row_factor);
   return json;
 }
 inline OwnResult own_result_of(const nlohmann::json& json) {
@@ -99,6 +100,7 @@ inline OwnResult own_result_of(const nlohmann::json& json) {
   estimate.row_mean_sigma = values_of<double>(json.at("row_mean_sigma"));
   estimate.row_systematic = values_of<double>(json.at("row_systematic"));
   estimate.row_concentration = values_of<double>(json.at("row_concentration"));
+  estimate.row_factor = values_of<double>(json.at("row_factor"));
   return estimate;
 }
 

@@ -103,11 +103,12 @@ Tracked sqrt(Tracked a) {
 Tracked rsqrt(Tracked a) {
   const auto value = [](double x) { return 1 / std::sqrt(x); };
   const auto derivative = [](double x, double y) { return x == 0 ? 0 : -0.5 * y / x; };
-  return elementwise<ResultRounding::function>(std::move(a), value, [&](const UncertainElement& x) {
-    LocalChange change = monotone_change(x, value, derivative, value);
-    if (may_be_infinite(x)) add_infinite_divisor(change);
-    return change;
-  });
+  return with_results(
+      elementwise<ResultRounding::function>(std::move(a), value, [&](const UncertainElement& x) {
+        LocalChange change = monotone_change(x, value, derivative, value);
+        if (may_be_infinite(x)) add_infinite_divisor(change);
+        return change;
+      }));
 }
 Tracked sigmoid(Tracked a) {
   return monotone(std::move(a), logistic, [](double, double y) { return y * (1 - y); });

@@ -12,18 +12,32 @@ namespace plumb::reference {
 
 namespace {
 
+// Of the source of a row's first element.
+double result_at(const ErrorSource& source, const TrackedSizes& sizes, std::int64_t row) {
+  std::int64_t number = source.base;
+  for (std::size_t d = sizes.size() - 1; d-- > 0;) {
+    number += row % sizes[d] * source.strides[d];
+    row /= sizes[d];
+  }
+  const double result = source.identity->result(number);
+  return std::isfinite(result) ? result : 0;
+}
+
 // What is known of row `row` of the array as a whole, as row `at` of the estimate.
 void set_row(const TrackedNode& node, std::int64_t row, std::size_t at, Estimate& estimate) {
   const std::int64_t begin = row * estimate.columns;
   const auto count = static_cast<std::size_t>(estimate.columns);
   double variance = 0, all = 0, largest = 0, one_sided = 0;
+  const ErrorSource* widest = nullptr;  // of those that the row shares
   for (const ErrorSource& source : node.sources) {
     const double* const effects = source.effect.data() + begin;
     const double squares = line_sums(effects, count).squares;
     const bool own = estimate.columns <= 1 || source.varies(node.sizes.size() - 1);
     variance += own ? squares : square(sum_with_signs(node.values.data() + begin, effects, count));
     all += squares;
-    if (!own) largest = std::max(largest, squares);
+    if (own || !(squares > largest)) continue;
+    largest = squares;
+    widest = &source;
   }
   if (!node.systematic.empty()) {
     one_sided = line_sums(node.systematic.data() + begin, count).sum;
@@ -32,6 +46,7 @@ void set_row(const TrackedNode& node, std::int64_t row, std::size_t at, Estimate
   estimate.row_mean_sigma[at] = std::sqrt(variance) / columns;
   estimate.row_systematic[at] = one_sided / columns;
   estimate.row_concentration[at] = all > 0 && std::isfinite(all) ? largest / all : 0;
+  estimate.row_factor[at] = widest == nullptr ? 0 : result_at(*widest, node.sizes, row);
 }
 
 }  // namespace

@@ -184,6 +184,21 @@ void join_own_sources(TrackedNode& node) {
   node.sources = std::move(kept);
 }
 
+Tracked with_results(Tracked a) {
+  TrackedNode node = std::move(a).release();
+  for (ErrorSource& source : node.sources) {
+    if (is_shared(source, node.sizes) || source.identity.use_count() > 1) continue;
+    const std::vector<std::int64_t> numbers = numbers_of(source, node.sizes);
+    std::vector<float> results(numbers.size());
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+      const auto number = static_cast<std::size_t>(numbers[i]);
+      if (number < results.size()) results[number] = static_cast<float>(node.values[i]);
+    }
+    source.identity = std::make_shared<const SourceName>(std::move(results));
+  }
+  return Tracked(std::make_shared<TrackedNode>(std::move(node)));
+}
+
 Tracked::Tracked(std::vector<double> values, TrackedSizes sizes, const Numerics& numerics) {
   check_sizes(sizes);
   if (static_cast<std::int64_t>(values.size()) != elements_of(sizes)) {

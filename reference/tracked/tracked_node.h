@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "reference/bound.h"
@@ -23,9 +24,17 @@ using SourceIdentity = std::shared_ptr<const SourceName>;
 class SourceName {
  public:
   using Pick = std::vector<std::int64_t>;
+  explicit SourceName(std::vector<float> results = {}) : results_(std::move(results)) {}
   SourceIdentity picked(const Pick& pick) const;
+  // What the rounding of a function gives without other errors, where source `number` is that
+  // rounding. 0: it is none, or of a function whose results nobody kept.
+  float result(std::int64_t number) const {
+    const auto size = static_cast<std::int64_t>(results_.size());
+    return number >= 0 && number < size ? results_[static_cast<std::size_t>(number)] : 0;
+  }
 
  private:
+  std::vector<float> results_;
   mutable std::mutex mutex_;
   mutable std::map<Pick, std::weak_ptr<const SourceName>> picked_;
 };
@@ -87,6 +96,9 @@ ErrorSource new_source_like(const ErrorSource& like, const TrackedSizes& sizes,
                             std::vector<double> effect);
 // The same sources at the same elements?
 bool are_alike(const ErrorSource& a, const ErrorSource& b, const TrackedSizes& sizes);
+
+// The array, with its values as the results of its own sources (SourceName::result).
+Tracked with_results(Tracked a);
 
 // +1 or -1 by chance, always the same for the same numbers. `column`: below 16.
 double sign_by_chance(std::uint64_t term, std::uint64_t column);

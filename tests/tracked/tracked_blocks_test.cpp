@@ -147,6 +147,7 @@ TEST(TrackedBlocks, OfRowsAreTheWhole) {
     EXPECT_EQ(blocks.row_mean_sigma, whole.row_mean_sigma);
     EXPECT_EQ(blocks.row_systematic, whole.row_systematic);
     EXPECT_EQ(blocks.row_concentration, whole.row_concentration);
+    EXPECT_EQ(blocks.row_factor, whole.row_factor);
   }
 }
 
