@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tables of plumb's own kernels as the simulator has them, plain and checked.
+// Tables of plumb's own kernels as the simulator has them.
 #include "device/device.h"
 #include "device/gpu/open.h"
 #include "device/kernels/placeholders/placeholder_kernels.h"
@@ -14,17 +14,9 @@ PLUMB_FOR_EACH_OP(PLUMB_DECLARE_ENTRY)
 PLUMB_DECLARE_ENTRY(occupancy_hog)
 PLUMB_FOR_EACH_PLACEHOLDER(PLUMB_DECLARE_ENTRY)
 }  // namespace kernels
-#ifdef PLUMB_CHECKED_KERNELS
-namespace checked_kernels {
-PLUMB_FOR_EACH_OP(PLUMB_DECLARE_ENTRY)
-}
-#else
-namespace checked_kernels = kernels;
-#endif
 #undef PLUMB_DECLARE_ENTRY
 
 #define PLUMB_PLAIN_ENTRY(op) kernels::op(),
-#define PLUMB_CHECKED_ENTRY(op) checked_kernels::op(),
 
 const Implementation& builtin_implementation(std::string_view platform) {
   if (const RealBackEnd* const back_end = find_real_back_end(platform)) return back_end->builtin();
@@ -35,12 +27,6 @@ const Implementation& builtin_implementation(std::string_view platform) {
   return table;
 }
 
-const Implementation& checked_implementation(std::string_view) {
-  static const Implementation table{"plumb, checked", {PLUMB_FOR_EACH_OP(PLUMB_CHECKED_ENTRY)}};
-  return table;
-}
-
 #undef PLUMB_PLAIN_ENTRY
-#undef PLUMB_CHECKED_ENTRY
 
 }  // namespace plumb::device
