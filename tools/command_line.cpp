@@ -98,11 +98,28 @@ void add_run(CLI::App& app, Action& action) {
       ->excludes(most);
   command->add_flag("--last-failed", arguments->last_failed,
                     "only cases that failed in the report that --json names");
+  command->add_flag("--resume", arguments->resume,
+                    "go on with the interrupted run whose report --json names");
+  command->add_option("--shard", arguments->shard,
+                      "I/N: one of N shares of equal cost, for plumb merge");
   command->callback([&action, arguments, named] {
     std::vector<std::string>& patterns = arguments->selection.patterns;
     patterns.insert(patterns.end(), named->begin(), named->end());
     action = [arguments] { return run_command(*arguments); };
   });
+}
+
+void add_merge(CLI::App& app, Action& action) {
+  auto arguments = std::make_shared<MergeArguments>();
+  CLI::App* command = app.add_subcommand("merge", "the reports of all shards of a run as one");
+  command->add_option("REPORT", arguments->reports, "report of one shard, or of another platform")
+      ->required();
+  command->add_option("--output,-o", arguments->json, "the report of the run")
+      ->capture_default_str();
+  command->add_option("--junit", arguments->junit, "JUnit report");
+  command->add_flag("--quiet,-q", arguments->quiet, "no coverage table");
+  command->callback(
+      [&action, arguments] { action = [arguments] { return merge_command(*arguments); }; });
 }
 
 constexpr const char* kGoldensMeaning = "folder of goldens; default: the repository's own";
@@ -359,6 +376,7 @@ Action read_command_line(int count, const char* const* arguments) {
   add_judge(app, action);
   add_golden(app, action);
   add_faults(app, action);
+  add_merge(app, action);
   add_bisect(app, action);
   try {
     app.parse(count, arguments);

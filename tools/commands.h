@@ -25,9 +25,17 @@ struct RunArguments {
   int least_coverage = 0;
   int most_failures = 0;     // after which the run ends; 0: no limit
   bool last_failed = false;  // only what failed in the report that `json` names
+  bool resume = false;       // only what the interrupted run of that report has not done
+  std::string shard;         // "2/4"; "": all, or what GoogleTest's variables say
   double timeout = 300;
   bool in_process = false, diagnose = true;
   std::optional<PluginInfo> plugin;  // what --plugin names; not known in a worker
+};
+
+struct MergeArguments {
+  std::vector<std::string> reports;  // files
+  std::string json = "plumb.json", junit;
+  bool quiet = false;
 };
 
 struct ListArguments {
@@ -93,6 +101,7 @@ struct FaultsArguments {
 };
 
 int run_command(RunArguments arguments);
+int merge_command(const MergeArguments& arguments);
 int list_command(const ListArguments& arguments);
 int show_command(const Selection& selection);
 int bench_command(const BenchArguments& arguments);

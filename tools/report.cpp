@@ -78,7 +78,8 @@ std::string phase_shares(const std::vector<Finished>& all) {
     sum.device += f.result.phases.device;
     sum.judge += f.result.phases.judge;
   }
-  const double total = std::max(1e-9, sum.fill + sum.reference + sum.device + sum.judge);
+  const double total = sum.fill + sum.reference + sum.device + sum.judge;
+  if (total == 0) return "";  // a report that was read back does not have them
   return fmt::format("time    fill {:.0f} %, reference {:.0f} %, device {:.0f} %, judge {:.0f} %\n",
                      100 * sum.fill / total, 100 * sum.reference / total, 100 * sum.device / total,
                      100 * sum.judge / total);

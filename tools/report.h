@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cases/drivers/run.h"
@@ -81,12 +82,27 @@ SampledCases sampled_cases(const std::vector<Finished>& all);
 bool proves_nothing(const std::vector<Finished>& all);
 int exit_code(const std::vector<Finished>& all);
 
+// A share of a run: which of the whole run's cases, numbered from 0, these are.
+struct ShareOfRun {
+  std::size_t index = 0, total = 1;
+  std::vector<std::size_t> numbers = {};
+};
+
+struct RunReport {
+  std::vector<Finished> all;
+  std::string tier = "default";
+  std::uint64_t seed = 0;
+  std::optional<PluginInfo> plugin = {};
+  std::optional<Interruption> interruption = {};
+  // Where and when it ran, name and text (tools/run/run_origin.h).
+  std::vector<std::pair<std::string, std::string>> origin = {};
+  std::optional<ShareOfRun> share = {};
+  std::optional<int> code = {};  // in place of exit_code(all)
+};
+
 // Machine-readable. An interrupted run has the member "interrupted" and its exit code. Equal runs
-// give equal text but for the members named "seconds".
-std::string to_json(const std::vector<Finished>& all, const std::string& tier, std::uint64_t seed,
-                    const std::optional<PluginInfo>& plugin = std::nullopt,
-                    const std::optional<Interruption>& interruption = std::nullopt,
-                    std::optional<int> code = {});  // in place of exit_code(all)
+// give equal text but for the members named "seconds", and "run", which has the origin.
+std::string to_json(const RunReport& report);
 // One case of it, on one line.
 std::string to_json_line(const Finished& finished);
 std::string escape_xml(std::string_view text);

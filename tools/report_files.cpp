@@ -46,6 +46,7 @@ ordered_json to_json(const cases::TensorReport& report) {
 
 ordered_json to_json(const cases::Failure& failure) {
   ordered_json json{{"context", failure.context}, {"lines", failure.lines}};
+  if (!failure.kind.empty()) json["kind"] = failure.kind;
   for (const cases::TensorReport& report : failure.reports)
     json["tensors"].push_back(to_json(report));
   return json;
@@ -62,6 +63,7 @@ ordered_json to_json(const cases::Sample& sample) {
 ordered_json to_json(const golden::GoldenComparison& comparison) {
   ordered_json json{{"agreement", name_of(comparison.agreement)}};
   if (!comparison.toolchain.empty()) json["other_toolchain"] = comparison.toolchain;
+  if (!comparison.lines.empty()) json["lines"] = comparison.lines;
   for (const golden::TensorDrift& drift : comparison.drifts) {
     json["drift"].push_back({{"tensor", drift.tensor},
                              {"rows_moved", drift.rows_moved},
@@ -87,6 +89,12 @@ ordered_json to_json(const MissingDeclaration& missing) {
   return json;
 }
 
+ordered_json to_json(const std::vector<std::pair<std::string, std::string>>& origin) {
+  ordered_json json = ordered_json::object();
+  for (const auto& [name, text] : origin) json[name] = text;
+  return json;
+}
+
 ordered_json to_json(const Finished& finished) {
   const cases::CaseResult& result = finished.result;
   ordered_json json{{"case", result.id},
@@ -98,7 +106,9 @@ ordered_json to_json(const Finished& finished) {
                     {"comparisons", result.comparisons},
                     {"seconds", finished.seconds},
                     {"reproduce", finished.reproduce}};
+  if (finished.trivial) json["trivial"] = true;
   if (!finished.dump.empty()) json["dump"] = finished.dump;
+  if (!finished.dump_trouble.empty()) json["dump_trouble"] = finished.dump_trouble;
   if (!finished.notes.empty()) json["notes"] = finished.notes;
   if (!finished.features.empty()) json["features"] = finished.features;
   if (!result.diagnosis.empty()) json["diagnosis"] = result.diagnosis;
@@ -108,6 +118,9 @@ ordered_json to_json(const Finished& finished) {
     json["right_under"].push_back(to_json(one));
   }
   if (!result.passes_under.empty()) json["passes_if"] = passes_if(result.passes_under);
+  for (const cases::Alternative& one : result.passes_under) {
+    json["passes_under"].push_back(to_json(one));
+  }
   if (!result.failed_at.empty()) json["point"] = result.failed_at;
   for (const cases::TensorSummary& tensor : result.tensors) {
     json["tensors"].push_back({{"tensor", tensor.tensor},
@@ -209,12 +222,17 @@ std::string escape_xml(std::string_view text) {
   return escaped;
 }
 
-std::string to_json(const std::vector<Finished>& all, const std::string& tier, std::uint64_t seed,
-                    const std::optional<PluginInfo>& plugin,
-                    const std::optional<Interruption>& interruption, std::optional<int> code) {
-  if (!code)
-    code = interruption ? interruption->exit_code : proves_nothing(all) ? 1 : exit_code(all);
-  ordered_json json{{"schema", 1}, {"tier", tier}, {"seed", seed}, {"exit_code", *code}};
+std::string to_json(const RunReport& report) {
+  const auto& [all, tier, seed, plugin, interruption, origin, share, told] = report;
+  const int code = told                  ? *told
+                   : interruption        ? interruption->exit_code
+                   : proves_nothing(all) ? 1
+                                         : exit_code(all);
+  ordered_json json{{"schema", 1}, {"tier", tier}, {"seed", seed}, {"exit_code", code}};
+  if (!origin.empty()) json["run"] = to_json(origin);
+  if (share) {
+    json["shard"] = {{"index", share->index}, {"total", share->total}, {"numbers", share->numbers}};
+  }
   if (interruption) {
     json["interrupted"] = {
         {"why", interruption->why}, {"done", all.size()}, {"cases", interruption->cases}};

@@ -28,7 +28,10 @@
 #include "tools/output.h"
 #include "tools/run/failure_groups.h"
 #include "tools/run/last_failed.h"
+#include "tools/run/resumed_run.h"
+#include "tools/run/run_origin.h"
 #include "tools/run/run_reporter.h"
+#include "tools/run/task_costs.h"
 #include "tools/shard.h"
 
 namespace plumb::tools {
@@ -201,6 +204,17 @@ struct RunRecord {
   std::optional<Interruption> interruption;
 };
 
+// All that a report of this run says but for its cases.
+RunReport report_of(const RunArguments& arguments, const SelectedAny& selected,
+                    std::optional<ShareOfRun> share, RunOrigin origin) {
+  if (!origin.empty()) add_kernels(selected.platforms, arguments.selection.plugin, origin);
+  return {.tier = arguments.selection.tier.empty() ? "default" : arguments.selection.tier,
+          .seed = arguments.seed,
+          .plugin = arguments.plugin,
+          .origin = std::move(origin),
+          .share = std::move(share)};
+}
+
 void print_results(const std::vector<Task>& tasks, const RunRecord& run,
                    const RunArguments& arguments, double seconds) {
   put(summary_text(run.all, seconds, style_of(STDOUT_FILENO)));
@@ -219,12 +233,11 @@ void print_results(const std::vector<Task>& tasks, const RunRecord& run,
   std::fputs(("plumb: " + line + "\n").c_str(), stderr);
 }
 
-void write_reports(const RunRecord& run, const RunArguments& arguments,
-                   std::optional<int> code = {}) {
-  const std::string tier = arguments.selection.tier.empty() ? "default" : arguments.selection.tier;
+void write_reports(const RunRecord& run, const RunArguments& arguments, RunReport report) {
   if (!arguments.json.empty()) {
-    write_file(arguments.json,
-               to_json(run.all, tier, arguments.seed, arguments.plugin, run.interruption, code));
+    report.all = run.all;
+    report.interruption = run.interruption;
+    write_file(arguments.json, to_json(report));
   }
   if (!arguments.junit.empty()) write_file(arguments.junit, to_junit(run.all, run.interruption));
 }
@@ -248,15 +261,26 @@ CaseKinds kinds_of(const Selection& selection) {
   return selection.plugin.empty() || named ? CaseKinds::ops_and_decode_steps : CaseKinds::ops;
 }
 
-std::vector<Task> tasks_of(const SelectedAny& selected, const Shard& shard) {
+std::vector<Task> tasks_of(const SelectedAny& selected) {
   std::vector<Task> tasks;
-  std::size_t number = 0;
   for (const cases::AnyCase& which : selected.cases) {
-    for (const std::string& platform : selected.platforms) {
-      if (shard.has(number++)) tasks.push_back({&which, platform});
-    }
+    for (const std::string& platform : selected.platforms) tasks.push_back({&which, platform});
   }
   return tasks;
+}
+
+// Leaves the shard's own tasks.
+std::optional<ShareOfRun> take_share(std::vector<Task>& tasks, const SelectedAny& selected,
+                                     const RunArguments& arguments) {
+  std::optional<Shard> shard = shard_of_environment();
+  if (!arguments.shard.empty()) shard = shard_of(arguments.shard);
+  if (!shard) return std::nullopt;
+  ShareOfRun share{shard->index, shard->total,
+                   numbers_in(*shard, costs_of(tasks, selected.tier, arguments.seed))};
+  std::vector<Task> own;
+  for (const std::size_t number : share.numbers) own.push_back(tasks[number]);
+  tasks = std::move(own);
+  return share;
 }
 
 // An error in the middle of a run loses no result: the run ends with reports of what is done. In
@@ -302,6 +326,8 @@ int run_command(RunArguments arguments) {
   const auto start = std::chrono::steady_clock::now();
   // Whoever reads the text may stop reading: the reports and the exit code are still wanted.
   std::signal(SIGPIPE, SIG_IGN);
+  const bool has_origin = arguments.resume || (!process::is_worker() && !arguments.json.empty());
+  RunOrigin origin = has_origin ? origin_of_process() : RunOrigin();
   // A second signal ends plumb at once, and with it the workers.
   std::optional<process::Interrupts> interrupts;
   if (!process::is_worker()) interrupts.emplace(process::Interrupts::Second::ends_at_once);
@@ -309,29 +335,37 @@ int run_command(RunArguments arguments) {
   const SelectedAny selected = select_any(arguments.selection, kinds_of(arguments.selection));
   check_point(arguments.selection, selected);
   check_kernels(arguments.selection, selected);
-  const std::optional<Shard> shard = shard_of_environment();
-  std::vector<Task> tasks = tasks_of(selected, shard.value_or(Shard{}));
+  std::vector<Task> tasks = tasks_of(selected);
   if (arguments.last_failed) tasks = last_failed(tasks, arguments.json);
+  const std::optional<ShareOfRun> share = take_share(tasks, selected, arguments);
+  RunReport report = report_of(arguments, selected, share, std::move(origin));
+  ResumedRun parts{.left = tasks};
+  if (arguments.resume) parts = resume(tasks, arguments.json, report);
   const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   const int jobs = jobs_of(arguments, selected, cores);
   reference::set_thread_count(std::max(1, cores / jobs));
-  if (process::is_worker()) return serve_cases(tasks, arguments, selected.tier);
+  if (process::is_worker()) return serve_cases(parts.left, arguments, selected.tier);
   check_reports(arguments);
-  if (shard && tasks.empty()) {
-    put(fmt::format("no case in shard {} of {}\n", shard->index, shard->total));
-    write_reports({}, arguments, 0);
+  if (share && tasks.empty()) {
+    put(fmt::format("no case in shard {} of {}\n", share->index + 1, share->total));
+    report.code = 0;
+    write_reports({}, arguments, report);
     return 0;
   }
-  const RunRecord run = run_tasks(tasks, selected, jobs, arguments);
+  RunRecord run = run_tasks(parts.left, selected, jobs, arguments);
+  report.plugin = arguments.plugin;
+  TasksAndResults whole = whole_run(tasks, std::move(parts.done), parts.left, std::move(run.all));
+  run.all = std::move(whole.all);
+  if (run.interruption) run.interruption->cases = tasks.size();
   const int code = code_of(run, arguments);
   // The reports first: standard output may be a pager that nobody reads to its end.
   std::exception_ptr not_written;
   try {
-    write_reports(run, arguments);
+    write_reports(run, arguments, std::move(report));
   } catch (...) {
     not_written = std::current_exception();
   }
-  print_results(tasks, run, arguments, seconds_since(start));
+  print_results(whole.tasks, run, arguments, seconds_since(start));
   if (not_written) std::rethrow_exception(not_written);
   check_dumps(run.all);
   return code;

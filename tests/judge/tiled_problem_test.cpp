@@ -179,7 +179,7 @@ TEST(TiledProblem, ASampleIsNeverTakenForAllRows) {
   const std::string summary = tools::summary_text({finished}, 1, {});
   EXPECT_NE(summary.find("sampled    1 cases: "), std::string::npos) << summary;
   EXPECT_NE(summary.find(" rows judged; "), std::string::npos) << summary;
-  const std::string json = tools::to_json({finished}, "full", 0);
+  const std::string json = tools::to_json({.all = {finished}, .tier = "full"});
   EXPECT_NE(json.find("\"sampled\": 1"), std::string::npos);
   EXPECT_NE(json.find("\"repeat_a_judged_row\""), std::string::npos);
   EXPECT_NE(json.find("\"unjudged\": 0"), std::string::npos);

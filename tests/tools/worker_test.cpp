@@ -179,7 +179,7 @@ TEST(Wire, AFinishedCaseArrivesWhole) {
   EXPECT_EQ(op + row + scenario + reproduce, "oproweagerplumb run");
   EXPECT_EQ(seconds, 0.1);
   EXPECT_TRUE(trivial);
-  EXPECT_EQ(to_json({arrived}, "default", 0), to_json({finished()}, "default", 0));
+  EXPECT_EQ(to_json({.all = {arrived}}), to_json({.all = {finished()}}));
   EXPECT_EQ(failure_text(arrived, {}), failure_text(finished(), {}));
 }
 

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/run/task_costs.h"
+
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "cases/drivers/run.h"
+#include "device/device.h"
+
+namespace plumb::tools {
+
+namespace {
+
+constexpr double kLaunches = 2e7;     // of a point, whatever its shapes
+constexpr double kDecodeSteps = 1e9;  // of one case of them
+
+double cost_of(const cases::Case& which, const cases::RunOptions& options) {
+  const std::unique_ptr<cases::Problem> problem =
+      which.op->make_problem(which.row, device::open_device(options.platform)->properties());
+  const auto points = cases::choose_points(which, *problem, options).size();
+  return static_cast<double>(points) * (kLaunches + cases::verdict_cost(*problem));
+}
+
+}  // namespace
+
+std::vector<double> costs_of(const std::vector<Task>& tasks, cases::Tier tier, std::uint64_t seed) {
+  std::map<std::pair<const cases::AnyCase*, std::string>, double> known;
+  std::vector<double> costs;
+  for (const Task& task : tasks) {
+    const cases::Case* const which = task.which->of_op();
+    if (which == nullptr) {
+      costs.push_back(kDecodeSteps);
+      continue;
+    }
+    const bool simulated = task.platform.starts_with("sim-");
+    const std::string platform = simulated ? task.platform : "sim-sm90";
+    const auto [at, is_new] = known.try_emplace({task.which, platform}, 0);
+    if (is_new) at->second = cost_of(*which, {.platform = platform, .tier = tier, .seed = seed});
+    costs.push_back(at->second);
+  }
+  return costs;
+}
+
+}  // namespace plumb::tools
