@@ -14,7 +14,8 @@ void Worker::start() {
   if (child_) return;
   Command command{options_.words};
   command.channel = true;
-  command.environment = {fmt::format("{}={}", kWorkerVariable, Child::kChannel)};
+  command.environment = options_.environment;
+  command.environment.push_back(fmt::format("{}={}", kWorkerVariable, Child::kChannel));
   try {
     child_.emplace(command);
   } catch (const std::system_error& error) {

@@ -51,6 +51,7 @@ struct WorkerOptions {
   double timeout = 0;              // seconds for a request and its answer; 0: none
   double start_timeout = 120;      // seconds until it is ready for the first request; 0: none
   double end_timeout = 5;          // seconds from the end of its channel to the end of its process
+  std::vector<std::string> environment = {};  // NAME=value adds or replaces
 };
 
 // The parent's side. Not for several threads at once.

@@ -244,11 +244,13 @@ Finished run_task(const Task& task, const RunArguments& arguments, cases::Tier t
 }
 
 CaseRunner::CaseRunner(const std::vector<Task>& tasks, const RunArguments& arguments,
-                       cases::Tier tier)
+                       cases::Tier tier, std::vector<std::string> environment)
     : tasks_(tasks),
       arguments_(arguments),
       tier_(tier),
-      worker_({.words = process::own_command_line(), .timeout = arguments.timeout}) {}
+      worker_({.words = process::own_command_line(),
+               .timeout = arguments.timeout,
+               .environment = std::move(environment)}) {}
 
 Finished CaseRunner::run(std::size_t i) {
   process::Interrupts::check();

@@ -37,7 +37,9 @@ Finished run_task(const Task& task, const RunArguments& arguments, cases::Tier t
 // Runs tasks for one thread, in a worker process or in this one.
 class CaseRunner {
  public:
-  CaseRunner(const std::vector<Task>& tasks, const RunArguments& arguments, cases::Tier tier);
+  // `environment`: of its worker, NAME=value.
+  CaseRunner(const std::vector<Task>& tasks, const RunArguments& arguments, cases::Tier tier,
+             std::vector<std::string> environment = {});
 
   // Throws cases::BadRow, process::CannotStart, process::Interrupted.
   Finished run(std::size_t task);

@@ -102,6 +102,8 @@ void add_run(CLI::App& app, Action& action) {
                     "go on with the interrupted run whose report --json names");
   command->add_option("--shard", arguments->shard,
                       "I/N: one of N shares of equal cost, for plumb merge");
+  command->add_option("--devices", arguments->devices,
+                      "all, or numbers as 0,3: the GPUs that workers are spread over");
   command->callback([&action, arguments, named] {
     std::vector<std::string>& patterns = arguments->selection.patterns;
     patterns.insert(patterns.end(), named->begin(), named->end());

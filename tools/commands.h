@@ -27,6 +27,8 @@ struct RunArguments {
   bool last_failed = false;  // only what failed in the report that `json` names
   bool resume = false;       // only what the interrupted run of that report has not done
   std::string shard;         // "2/4"; "": all, or what GoogleTest's variables say
+  std::string devices;       // "all", or their numbers with commas; "": the first
+  std::vector<std::string> worker_devices;  // of `devices`; not known in a worker
   double timeout = 300;
   bool in_process = false, diagnose = true;
   std::optional<PluginInfo> plugin;  // what --plugin names; not known in a worker

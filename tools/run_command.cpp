@@ -26,6 +26,7 @@
 #include "tools/coverage.h"
 #include "tools/golden/golden_check.h"
 #include "tools/output.h"
+#include "tools/run/devices.h"
 #include "tools/run/failure_groups.h"
 #include "tools/run/last_failed.h"
 #include "tools/run/resumed_run.h"
@@ -61,11 +62,12 @@ int most_jobs_on(const std::string& platform) {
 }
 
 int jobs_of(const RunArguments& arguments, const SelectedAny& selected, int cores) {
+  const int devices = std::max(1, static_cast<int>(arguments.worker_devices.size()));
   if (arguments.jobs > 0) return arguments.jobs;
   int jobs = cores;
   for (const std::string& platform : selected.platforms) {
     if (!is_real(platform)) continue;
-    jobs = arguments.in_process ? 1 : std::min(jobs, most_jobs_on(platform));
+    jobs = arguments.in_process ? 1 : std::min(jobs, devices * most_jobs_on(platform));
   }
   return jobs;
 }
@@ -288,7 +290,7 @@ std::optional<ShareOfRun> take_share(std::vector<Task>& tasks, const SelectedAny
 void report_all(const std::vector<Task>& tasks, const RunArguments& arguments, int jobs,
                 cases::Tier tier, RunRecord& run) {
   try {
-    RunReporter(tasks, arguments).run(jobs, tier, run.all);
+    RunReporter(tasks, arguments, arguments.worker_devices).run(jobs, tier, run.all);
   } catch (const EnoughFailures& enough) {
     run.interruption = {enough.what(), arguments.bisect ? bisect_code(run.all) : 1, tasks.size()};
   } catch (const process::Interrupted&) {
@@ -342,6 +344,11 @@ int run_command(RunArguments arguments) {
   ResumedRun parts{.left = tasks};
   if (arguments.resume) parts = resume(tasks, arguments.json, report);
   const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  if (!arguments.devices.empty() && !process::is_worker()) {
+    if (arguments.in_process)
+      throw UsageError("--devices is for workers, and --in-process has none");
+    arguments.worker_devices = devices_named(arguments.devices, selected.platforms);
+  }
   const int jobs = jobs_of(arguments, selected, cores);
   reference::set_thread_count(std::max(1, cores / jobs));
   if (process::is_worker()) return serve_cases(parts.left, arguments, selected.tier);

@@ -29,12 +29,14 @@ const Implementation& builtin() {
 
 #undef PLUMB_ENTRY
 
+int devices() { return PLUMB_GPU::runtime::device_count(); }
+
 std::unique_ptr<Device> open() { return std::make_unique<PLUMB_GPU::GpuDevice>(); }
 
 }  // namespace
 
 const RealBackEnd& PLUMB_GPU::back_end() {
-  static constexpr RealBackEnd table{&why_unavailable, &open, &builtin, &rate_kernels};
+  static constexpr RealBackEnd table{&why_unavailable, &open, &builtin, &rate_kernels, &devices};
   return table;
 }
 

@@ -18,6 +18,7 @@ struct RealBackEnd {
   // plumb's own kernels, for any platform of the back end that the build was made for.
   const Implementation& (*builtin)();
   const RateKernels* (*rates)();  // nullptr: none
+  int (*devices)();               // how many this process sees; throws DeviceError
 };
 
 namespace cuda {

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdio>
 #include <memory>
 #include <string_view>
@@ -11,6 +12,7 @@
 
 #include "process/ordered_map.h"
 #include "tools/output.h"
+#include "tools/run/devices.h"
 #include "tools/run/failure_groups.h"
 
 namespace plumb::tools {
@@ -21,17 +23,20 @@ constexpr std::size_t kProgressWidth = 79;  // a longer line would wrap and stay
 
 }  // namespace
 
-RunReporter::RunReporter(const std::vector<Task>& tasks, const RunArguments& arguments)
+RunReporter::RunReporter(const std::vector<Task>& tasks, const RunArguments& arguments,
+                         std::vector<std::string> devices)
     : tasks_(tasks),
       arguments_(arguments),
+      devices_(std::move(devices)),
       style_(style_of(STDOUT_FILENO)),
       progress_(isatty(STDERR_FILENO) == 1) {}
 
 void RunReporter::run(int jobs, cases::Tier tier, std::vector<Finished>& all) {
+  std::atomic<std::size_t> workers = 0;
   process::OrderedMap<Finished> map(tasks_.size(), [&] {
-    return [this, runner = std::make_shared<CaseRunner>(tasks_, arguments_, tier)](std::size_t i) {
-      return memory_.run([&] { return runner->run(i); });
-    };
+    auto runner = std::make_shared<CaseRunner>(tasks_, arguments_, tier,
+                                               worker_environment(devices_, workers++));
+    return [this, runner](std::size_t i) { return memory_.run([&] { return runner->run(i); }); };
   });
   try {
     map.run(jobs, [&](std::size_t i, Finished&& finished) {

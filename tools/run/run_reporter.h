@@ -23,7 +23,9 @@ class EnoughFailures : public std::runtime_error {
 
 class RunReporter {
  public:
-  RunReporter(const std::vector<Task>& tasks, const RunArguments& arguments);
+  // `devices`: what workers are spread over (tools/run/devices.h).
+  RunReporter(const std::vector<Task>& tasks, const RunArguments& arguments,
+              std::vector<std::string> devices = {});
 
   // Appends to `all`. After an exception it holds what was done before. Throws EnoughFailures.
   void run(int jobs, cases::Tier tier, std::vector<Finished>& all);
@@ -37,6 +39,7 @@ class RunReporter {
 
   const std::vector<Task>& tasks_;
   const RunArguments& arguments_;
+  const std::vector<std::string> devices_;
   DeviceMemoryTurns memory_;
   int passed_of_op_ = 0, cases_of_op_ = 0, failures_ = 0;
   std::map<std::string, std::string>
