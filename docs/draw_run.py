@@ -3,6 +3,8 @@
 #
 # Draws captured terminal text as SVG: docs/draw_run.py < capture > docs/run.svg. Capture with
 #   script -qec 'plumb run --tier smoke' /dev/null
+# and write the command in front. docs/run.svg is of a plug-in: tests/must_fail/plugins/launches.c, built
+# with PLUMB_FAULT=0, in which rms_norm reads x with a row stride of hidden.
 # Knows colours, bold, and the erased line by which the progress display goes away.
 import html
 import re
