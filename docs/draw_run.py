@@ -45,7 +45,7 @@ def draw(text):
     width, height = columns * WIDTH + 2 * PAD, len(lines) * LINE + 2 * PAD
     print(f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height}" '
           f'font-family="DejaVu Sans Mono, Menlo, Consolas, monospace" font-size="{SIZE}" '
-          'fill="#d7dae0" xml:space="preserve">')
+          'fill="#d7dae0" xml:space="preserve"><style>text { white-space: pre }</style>')
     print('<rect width="100%" height="100%" rx="6" fill="#21252b"/>')
     for number, line in enumerate(lines):
         y = PAD + SIZE + number * LINE
