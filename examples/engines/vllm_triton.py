@@ -102,6 +102,20 @@ def fused_indexer_q_rope_quant(positions, q, cos_sin, weights, softmax_scale, he
     )
 
 
+@kernel("cp_gather_indexer_k_quant_cache", numerics=TREE, contract={"request_of_key": "token_to_seq"})
+def cp_gather_indexer_keys(k, k_scale, cache, block_table, cu_seq_lens, token_to_seq, cache_page, cache_block_stride_bytes, head_dim, quant_block_size, shuffled, requests, keys):
+    need(head_dim == quant_block_size, "one scale per key only")
+    need(tensor(k).is_contiguous() and tensor(k_scale).is_contiguous(), "contiguous outputs only")
+    if requests and keys:
+        blocks = tensor(cache).view(torch.uint8)
+        width = head_dim + 4
+        blocks = blocks.as_strided((blocks.shape[0], cache_page, width), (cache_block_stride_bytes, width, 1))
+        rocm_aiter_mla_sparse.cp_gather_indexer_k_quant_cache_triton(
+            blocks, tensor(k).view(torch.float8_e4m3fn), tensor(k_scale), tensor(block_table), flat(cu_seq_lens), flat(token_to_seq),
+            cache_layout="NORMAL" if shuffled == "planar" else "SHUFFLE",
+        )  # fmt: skip
+
+
 @kernel("per_token_group_quant_fp8", numerics=TREE, platforms=OCP)
 def per_token_group_quant(x, q, scales, tokens, columns, group_size, scale_format, quotient, dialect, amax_floor, scale_floor, q_row_stride, scales_group_stride):
     need(columns % group_size == 0, "whole groups only")

@@ -196,3 +196,78 @@ plumb_mutant(indexer_q_scale_left_out
   CASE indexer_q_rope_quant/v32/eager
   SAYS "weights_out: norm of rows 0-2 of 3 wrong"
   WHY "the weight lacks the scale of its head")
+
+plumb_mutant(gather_keys_clears_rows_behind
+  OP cp_gather_indexer_k_quant_cache FILE indexer/cp_gather_indexer_k_quant_cache.cu
+  FROM [[if (request < 0) return;]]
+  TO [[if (request < 0) {
+    p.k[key * p.k_row_stride] = 0;
+    return;
+  }]]
+  CASE cp_gather_indexer_k_quant_cache/upper_bound/eager
+  SAYS "every wrong element is zero"
+  WHY "rows of no request are written: the output may hold what another chunk put there")
+
+plumb_mutant(gather_keys_empty_request_taken
+  OP cp_gather_indexer_k_quant_cache FILE block_table.h
+  FROM [[query_start_loc[0] <= token;]]
+  TO [[query_start_loc[0] < token;]]
+  CASE cp_gather_indexer_k_quant_cache/many_requests/eager
+  SAYS "k: wrong in rows"
+  WHY "the first key of a request counts for the request in front of it (vllm #40654)")
+
+plumb_mutant(gather_keys_block_offset_32_bits
+  OP cp_gather_indexer_k_quant_cache FILE indexer/cp_gather_indexer_k_quant_cache.cu
+  FROM [[block * p.cache.block_stride_bytes;]]
+  TO [[static_cast<std::uint32_t>(block * p.cache.block_stride_bytes);]]
+  CASE cp_gather_indexer_k_quant_cache/far_blocks/eager
+  SAYS "k: wrong in rows"
+  WHY "offsets of blocks wrap at 2^32 bytes")
+
+plumb_mutant(gather_keys_dense_blocks
+  OP cp_gather_indexer_k_quant_cache FILE indexer/cp_gather_indexer_k_quant_cache.cu
+  FROM [[block * p.cache.block_stride_bytes;]]
+  TO [[block * page * (p.head_dim + 4 * (p.head_dim / p.quant_block_size));]]
+  CASE cp_gather_indexer_k_quant_cache/v4_block/eager
+  SAYS "k: wrong in rows"
+  WHY "blocks are taken to lie side by side, without the bytes that align them")
+
+plumb_mutant(gather_keys_scales_behind_each_key
+  OP cp_gather_indexer_k_quant_cache FILE indexer/cp_gather_indexer_k_quant_cache.cu
+  FROM [[from + page * p.head_dim + offset * scale_bytes;]]
+  TO [[from + offset * (p.head_dim + scale_bytes) + p.head_dim;]]
+  CASE cp_gather_indexer_k_quant_cache/v32_chunk/eager
+  SAYS "k_scale: wrong in rows"
+  WHY "codes and scale of a key are taken to stand side by side")
+
+plumb_mutant(gather_keys_shuffle_ignored
+  OP cp_gather_indexer_k_quant_cache FILE indexer/cp_gather_indexer_k_quant_cache.cu
+  FROM [[if (!p.shuffled || p.cache.page == 1) return]]
+  TO [[if (p.head_dim > 0) return]]
+  CASE cp_gather_indexer_k_quant_cache/shuffled_two_tiles/eager
+  SAYS "k: wrong in rows"
+  WHY "AITER's tiles are read as if keys lay row after row: plausible keys, and no error")
+
+plumb_mutant(gather_keys_tile_of_first_tokens
+  OP cp_gather_indexer_k_quant_cache FILE indexer/cp_gather_indexer_k_quant_cache.cu
+  FROM [[offset / kTileBytes * p.head_dim +]]
+  TO [[0 * p.head_dim +]]
+  CASE cp_gather_indexer_k_quant_cache/shuffled_two_tiles/eager
+  SAYS "k: wrong in rows"
+  WHY "tokens behind the first 16 of a page get the codes of the first tile")
+
+plumb_mutant(gather_keys_holes_copied
+  OP cp_gather_indexer_k_quant_cache FILE indexer/cp_gather_indexer_k_quant_cache.cu
+  FROM [[if (p.request_of_key == PLUMB_REQUEST_BY_CU_SEQ_LENS) {]]
+  TO [[if (p.requests > 0) {]]
+  CASE cp_gather_indexer_k_quant_cache/token_to_seq/eager
+  SAYS "k: wrong in rows"
+  WHY "token_to_seq is ignored: rows that it leaves out are gathered")
+
+plumb_mutant(gather_keys_short_last_piece
+  OP cp_gather_indexer_k_quant_cache FILE indexer/cp_gather_indexer_k_quant_cache.cu
+  FROM [[for (std::int64_t i = lane; i < scale_bytes; i += kKeyThreads) {]]
+  TO [[for (std::int64_t i = lane; i < 4; i += kKeyThreads) {]]
+  CASE cp_gather_indexer_k_quant_cache/scales_of_32/eager
+  SAYS "k_scale: wrong in rows"
+  WHY "one scale per key is copied, however many there are")

@@ -163,3 +163,35 @@ def paged_mqa_logits(**call):
 @kernel("fp8_paged_mqa_logits", contract={"scaled": "operand"}, platforms="sim-*")
 def paged_mqa_logits_of_scaled_keys(**call):
     score_contexts(scores_of_scaled_keys, call)
+
+
+def gathered(call, requests):
+    """requests: that of each row, or one outside of the batch."""
+    starts, page, dim = call["cu_seq_lens"].ravel().astype(np.int64), call["cache_page"], call["head_dim"]
+    rows = np.arange(len(requests))
+    inside = (requests >= 0) & (requests < call["requests"])
+    rows, requests = rows[inside], requests[inside]
+    inside = (starts[requests] <= rows) & (rows < starts[requests + 1])
+    rows, requests = rows[inside], requests[inside]
+    block, offset = call["block_table"], (rows - starts[requests]) % page
+    scale_bytes = call["k_scale"].shape[1]
+    for row, request, at in zip(rows, requests, offset):
+        data = call["cache"][int(block[request, (row - starts[request]) // page])]
+        if call["shuffled"] == "shuffled" and page > 1:
+            tiles = data[: page * dim].reshape(page // 16, dim // 16, 16, 16)
+            call["k"][row] = tiles[at // 16, :, at % 16].reshape(dim)
+        else:
+            call["k"][row] = data[at * dim : (at + 1) * dim]
+        call["k_scale"][row] = data[page * dim + at * scale_bytes :][:scale_bytes]
+
+
+@kernel("cp_gather_indexer_k_quant_cache", contract={"request_of_key": "cu_seq_lens"}, platforms="sim-*")
+def gather_of_vllm_cuda(**call):
+    if call["requests"] and call["keys"]:
+        gathered(call, np.searchsorted(call["cu_seq_lens"].ravel(), np.arange(call["keys"]), side="right") - 1)
+
+
+@kernel("cp_gather_indexer_k_quant_cache", contract={"request_of_key": "token_to_seq"}, platforms="sim-*")
+def gather_of_vllm_rocm(**call):
+    if call["requests"] and call["keys"]:
+        gathered(call, call["token_to_seq"].ravel().astype(np.int64))

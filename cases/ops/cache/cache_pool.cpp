@@ -45,6 +45,8 @@ std::int64_t negative_slot(const CachePoolShape& shape, std::uint64_t bits) {
   return holes[bits % std::size(holes)];
 }
 
+}  // namespace
+
 void fill_bytes(HostTensor& tensor, std::uint64_t seed) {
   std::byte* bytes = tensor.bytes().data();
   const std::size_t size = tensor.bytes().size();
@@ -53,8 +55,6 @@ void fill_bytes(HostTensor& tensor, std::uint64_t seed) {
     std::memcpy(bytes + i, &random, std::min<std::size_t>(8, size - i));
   }
 }
-
-}  // namespace
 
 void add_cache_pool(TablePart<plumb_paged_cache>& cache, const Formula& tokens, const Formula& page,
                     const Formula& block_bytes, std::string token_layout) {

@@ -40,6 +40,8 @@ struct CachePoolShape {
 void add_cache_pool(TablePart<plumb_paged_cache>& cache, const Formula& tokens, const Formula& page,
                     const Formula& block_bytes, std::string token_layout);
 void place_cache_pool(const CachePoolShape& shape, TensorSpec& spec);  // far blocks
+// Random bytes throughout, gaps included: every code, NaN among them.
+void fill_bytes(HostTensor& tensor, std::uint64_t seed);
 // Distinct slots in no order for the live tokens, never slot 0, to which a -1 may be clamped. A
 // negative slot for the others, if the op skips any; else a slot of their own.
 void fill_cache_pool(const CachePoolShape& shape, const Step& step, TensorSet& tensors);

@@ -7,15 +7,14 @@
 #include "reference/indexer/fp8_paged_mqa_logits.h"
 
 #include <fmt/format.h>
-#include <plumb/ops/cache.h>
 #include <plumb/ops/indexer.h>
 
 #include <algorithm>
 #include <cstring>
 #include <utility>
 
-#include "cases/ops/cache/block_numbering.h"
 #include "cases/ops/indexer/indexer_inputs.h"
+#include "cases/ops/indexer/key_cache.h"
 #include "cases/ops/metadata/sequence_lengths.h"
 #include "cases/tables/dialect.h"
 #include "cases/tensors/fill.h"
@@ -27,31 +26,6 @@ namespace fp8_paged_mqa_logits_cases {
 constexpr std::int64_t kSpareBlocks = 3;  // entries of a block table that no token needs
 
 using P = plumb_fp8_paged_mqa_logits_params;
-
-BlockNumbering numbering_of(const Row& row, std::int64_t block_bytes) {
-  const std::int64_t page = row.integer("page"), given = row.integer("blocks");
-  const std::int64_t needed =
-      1 + row.integer("requests") * ((row.integer("length") + page - 1) / page);
-  return {.blocks = given != 0 ? given : needed,
-          .block_bytes = block_bytes,
-          .far = row.integer("far") != 0};
-}
-
-void add_cache(TablePart<plumb_paged_cache> cache, const Formula& page, const Formula& dim) {
-  using C = plumb_paged_cache;
-  const Formula bytes = cache.scalar("block_stride_bytes", &C::block_stride_bytes,
-                                     page * (dim + 4) + parameter("block_gap"));
-  cache.word("dialect", &C::dialect, dialect_words("dialect"));
-  const Formula numbered = computed("blocks", [=](const FormulaValues& values) {
-    return numbering_of(*values.row, bytes.value(values)).num_blocks();
-  });
-  const Formula of_case = computed(
-      "blocks", [](const FormulaValues& values) { return numbering_of(*values.row, 0).blocks; });
-  const Formula given = parameter("blocks");
-  cache.scalar("num_blocks", &C::num_blocks, in_call(numbered, given));
-  cache.input("data", &C::data, {in_call(of_case, given), bytes}, "codes, then one scale per token")
-      .named("cache");
-}
 
 void add_variant(TablePart<P>& t) {
   t.word("shuffled", &P::shuffled, {"layout", {{"planar", 0}, {"shuffled", 1}}});
@@ -83,7 +57,7 @@ Formula members(TablePart<P>& t) {
   t.input("context_lens", &P::context_lens, {requests, lens}, "of each request or each row")
       .strides({lens_stride, 1});
   t.input("block_table", &P::block_table, {requests, table}, "blocks of each request");
-  add_cache(cache, page, dim);
+  add_key_cache(cache, page * (dim + 4) + parameter("block_gap"));
   t.output("logits", &P::logits, {rows, stride}, "scores; columns behind the context are padding");
   return requests;
 }
@@ -94,7 +68,7 @@ class Fp8PagedMqaLogitsProblem final : public TableProblem<P> {
       : TableProblem(table_of<members>(), row, platform),
         lengths_(sequence_lengths(row, "context_lens_dims", "context_lens_gap")),
         layout_{p_.cache.page, p_.dim, p_.dim, p_.shuffled != 0},
-        pool_(numbering_of(row, p_.cache.block_stride_bytes)),
+        pool_(key_cache_blocks(row, p_.cache.block_stride_bytes)),
         q_dialect_(dialect_of(row, "q_dialect", platform)),
         dialect_(dialect_of(row, "dialect", platform)) {
     if (!layout_.has_whole_tiles()) {
@@ -133,7 +107,7 @@ class Fp8PagedMqaLogitsProblem final : public TableProblem<P> {
   Expectations expect(const Step& step, const TensorSet& tensors,
                       const reference::Numerics& numerics, const plumb_numerics&) const override {
     const HostTensor& logits = tensors.at("logits");
-    const std::vector<std::int32_t> table = host_table(tensors);
+    const std::vector<std::int32_t> table = host_block_table(pool_, tensors.at("block_table"));
     reference::Fp8PagedMqaLogits input = reference_input(tensors);
     input.block_table = table.data();
     check_blocks_of_rows(input);
@@ -209,15 +183,6 @@ class Fp8PagedMqaLogitsProblem final : public TableProblem<P> {
       for (std::size_t d = 0; d < codes.size(); ++d) block[entry.codes[d]] = codes[d];
       std::memcpy(block + entry.scales.front(), &scale, sizeof scale);
     }
-  }
-
-  // The device's block numbers as rows of the host's cache.
-  std::vector<std::int32_t> host_table(const TensorSet& tensors) const {
-    const HostTensor& on_device = tensors.at("block_table");
-    const auto* first = on_device.data<std::int32_t>();
-    std::vector<std::int32_t> table(first, first + on_device.elements());
-    for (std::int32_t& block : table) block = static_cast<std::int32_t>(pool_.block_at(block));
-    return table;
   }
 
   // Of a call from elsewhere: blocks that its rows need.

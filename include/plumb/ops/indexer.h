@@ -106,6 +106,32 @@ typedef struct plumb_indexer_q_rope_quant_params {
   plumb_hadamard hadamard; /* dim at most 1024 */
 } plumb_indexer_q_rope_quant_params;
 
+/* What names the request of a gathered key. */
+typedef enum plumb_request_of_key {
+  PLUMB_REQUEST_BY_CU_SEQ_LENS = 0, /* the range of cu_seq_lens that the row is in */
+  PLUMB_REQUEST_BY_TOKEN_TO_SEQ = 1 /* token_to_seq, as long as the row is in that range */
+} plumb_request_of_key;
+
+/* Keys of requests out of the cache of indexer_k_quant_and_cache, side by side for a prefill
+ * [5.6]. Row n, cu_seq_lens[b] <= n < cu_seq_lens[b + 1], is key n - cu_seq_lens[b] of request b.
+ * All bytes are copied as they are. Rows of no request are kept. */
+typedef struct plumb_cp_gather_indexer_k_quant_cache_params {
+  int64_t struct_size;         /* of this structure, in bytes */
+  plumb_paged_cache cache;     /* only read */
+  const int32_t* block_table;  /* [requests, pages]; the entries that a request's keys need are
+                                  blocks, the others anything */
+  const int32_t* cu_seq_lens;  /* [requests + 1] from 0, at most keys */
+  const int32_t* token_to_seq; /* [keys] with TOKEN_TO_SEQ; outside [0, requests): no request */
+  uint8_t* k;                  /* codes [keys, head_dim] */
+  uint8_t* k_scale;            /* bytes [keys, 4 * head_dim / quant_block_size] */
+  int64_t requests, keys, pages;
+  int64_t block_table_row_stride, k_row_stride, k_scale_row_stride;
+  int64_t head_dim, quant_block_size; /* the second divides the first */
+  int32_t shuffled;                   /* as indexer_k_quant_and_cache has it */
+  plumb_request_of_key request_of_key;
+  plumb_stream stream;
+} plumb_cp_gather_indexer_k_quant_cache_params;
+
 #ifdef __cplusplus
 }
 #endif

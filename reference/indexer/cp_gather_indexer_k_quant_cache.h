@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// cp_gather_indexer_k_quant_cache: keys of the indexer's paged cache, request after request, codes
+// and scale bytes as they are (operations spec, 5.6).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "reference/cache/indexer_k_quant_and_cache.h"
+
+namespace plumb::reference {
+
+struct IndexerKeyGather {
+  const std::uint8_t* cache = nullptr;
+  std::int64_t block_stride_bytes = 0;
+  IndexerCacheLayout layout;
+  const std::int32_t* block_table = nullptr;   // [requests, block_table_row_stride]
+  const std::int32_t* cu_seq_lens = nullptr;   // [requests + 1]
+  const std::int32_t* token_to_seq = nullptr;  // [keys]; null: cu_seq_lens alone names requests
+  std::int64_t requests = 0, keys = 0, block_table_row_stride = 0;
+
+  // The request of row `key`, -1 if it has none.
+  std::int64_t request_of(std::int64_t key) const;
+};
+
+struct GatheredIndexerKeys {
+  std::vector<bool> written;         // [keys]
+  std::vector<std::uint8_t> codes;   // [keys, head_dim], 0 in rows that are not written
+  std::vector<std::uint8_t> scales;  // [keys, 4 * groups]
+};
+GatheredIndexerKeys cp_gather_indexer_k_quant_cache(const IndexerKeyGather& inputs);
+
+}  // namespace plumb::reference
