@@ -56,6 +56,16 @@ std::string unwritten_text(const WrongElementCount& wrong) {
 
 }  // namespace
 
+bool row_holds_poison(const HostTensor& stored, std::int64_t row) {
+  const Clues* clues = stored.spec().clues.get();
+  if (clues == nullptr || clues->poison == 0) return false;
+  const std::size_t size = size_of(stored.spec().dtype);
+  const std::byte* bytes =
+      stored.bytes().data() + static_cast<std::size_t>(stored.row_offset(row)) * size;
+  return std::all_of(bytes, bytes + static_cast<std::size_t>(stored.columns()) * size,
+                     [&](std::byte b) { return b == std::byte{clues->poison}; });
+}
+
 std::optional<std::string> never_written(const WrongRows& view) {
   if (!was_poisoned(view) || !is_telling_poison(view)) return {};
   const bool whole_rows = std::ranges::all_of(view.evidence.wrong_rows, [&](std::int64_t r) {

@@ -4,6 +4,7 @@
 // step stored. TensorSpec::clues says what that is.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,6 +12,7 @@
 namespace plumb::cases {
 
 struct WrongRows;
+class HostTensor;
 
 // How reports call an element of an output that holds the poison after the launch. An addition to
 // NaN or to a huge number leaves it too: one verdict cannot tell (cases/studies/contrast.h can).
@@ -19,6 +21,8 @@ inline constexpr std::string_view kNeverWritten = "never written (still holds pl
 inline constexpr std::string_view kOrTooEarly =
     ", or written before the stream reached this launch";
 
+// Does every byte of a row hold the poison of the launch? Not where it is unknown.
+bool row_holds_poison(const HostTensor& stored, std::int64_t row);
 // Where all wrong elements hold the poison; where nearly all do, how many.
 std::optional<std::string> never_written(const WrongRows& view);
 // How many of the wrong elements hold the poison, if any does.

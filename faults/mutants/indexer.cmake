@@ -271,3 +271,67 @@ plumb_mutant(gather_keys_short_last_piece
   CASE cp_gather_indexer_k_quant_cache/scales_of_32/eager
   SAYS "k_scale: wrong in rows"
   WHY "one scale per key is copied, however many there are")
+
+plumb_mutant(mqa_schedule_of_first_rows
+  OP paged_mqa_logits_metadata FILE indexer/paged_mqa_logits_metadata.cu
+  FROM [[p.next_n - 1 : 0;]]
+  TO [[0 : 0;]]
+  CASE paged_mqa_logits_metadata/all_one/eager
+  SAYS "right for the lengths of the first query row of each request"
+  WHY "a request counts with its first query row, which may have no token yet")
+
+plumb_mutant(mqa_schedule_last_atom_dropped
+  OP paged_mqa_logits_metadata FILE indexer/paged_mqa_logits_metadata.cu
+  FROM [[end ? p.requests * p.atoms : atom]]
+  TO [[end ? p.requests * p.atoms - 1 : atom]]
+  CASE paged_mqa_logits_metadata/v32_decode/eager
+  SAYS "schedule: in no slot is request 32"
+  WHY "the end stands in front of the last atom instead of behind it")
+
+plumb_mutant(mqa_schedule_remainder_from_the_end
+  OP paged_mqa_logits_metadata FILE indexer/paged_mqa_logits_metadata.cu
+  FROM [[slot - (p.slots - rest);]]
+  TO [[rest - slot;]]
+  CASE paged_mqa_logits_metadata/more_slots_than_segments/eager
+  SAYS "and ends in front of it"
+  WHY "the segments that are left over count twice, in slots that go back")
+
+plumb_mutant(mqa_schedule_past_batch
+  OP paged_mqa_logits_metadata FILE indexer/paged_mqa_logits_metadata.cu
+  FROM [[end ? p.requests * p.atoms : atom]]
+  TO [[end ? (p.requests + 1) * p.atoms : atom]]
+  CASE paged_mqa_logits_metadata/v32_decode/eager
+  SAYS "entry 132 is (atom 34, segment 0), and 33 requests have 33 atoms"
+  WHY "the end counts a request more than there are")
+
+plumb_mutant(mqa_schedule_last_entry_unset
+  OP paged_mqa_logits_metadata FILE indexer/paged_mqa_logits_metadata.cu
+  FROM [[if (slot > p.slots) return;]]
+  TO [[if (slot >= p.slots) return;]]
+  CASE paged_mqa_logits_metadata/v32_decode/eager
+  SAYS "1 of 1 wrong entries: never written"
+  WHY "an entry per slot, and none for the end")
+
+plumb_mutant(mqa_schedule_counts_requests
+  OP paged_mqa_logits_metadata FILE indexer/paged_mqa_logits_metadata.cu
+  FROM [[request * p.atoms + (empty]]
+  TO [[request + (empty]]
+  CASE paged_mqa_logits_metadata/next_n_2_atoms_2/eager
+  SAYS "schedule: "
+  WHY "entries count requests where their reader counts atoms")
+
+plumb_mutant(mqa_schedule_whole_segments_only
+  OP paged_mqa_logits_metadata FILE indexer/paged_mqa_logits_metadata.cu
+  FROM [[(length + p.split_kv - 1) / p.split_kv;]]
+  TO [[length / p.split_kv;]]
+  CASE paged_mqa_logits_metadata/all_one/eager
+  SAYS "schedule: in no slot is request 0 (length 1): segment 0 of 1"
+  WHY "the last segment of a request counts only if it is full")
+
+plumb_mutant(mqa_schedule_atoms_without_work
+  OP paged_mqa_logits_metadata FILE indexer/paged_mqa_logits_metadata.cu
+  FROM [[    total += segments_of(p, request) * p.atoms;]]
+  TO [[    total += segments_of(p, request) * p.next_n;]]
+  CASE paged_mqa_logits_metadata/next_n_4_multicast/eager
+  SAYS "schedule: "
+  WHY "work is counted for every query row where an atom has several of them")

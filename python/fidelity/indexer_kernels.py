@@ -195,3 +195,39 @@ def gather_of_vllm_cuda(**call):
 def gather_of_vllm_rocm(**call):
     if call["requests"] and call["keys"]:
         gathered(call, call["token_to_seq"].ravel().astype(np.int64))
+
+
+def segments(context_lens, split_kv):
+    return -(-context_lens[:, -1].astype(np.int64) // split_kv)
+
+
+def entries_at(starts, prefix, counts, atoms, most):
+    request = np.minimum(np.searchsorted(prefix * atoms, starts, side="right"), most)
+    counts, before = np.append(counts, 0), np.append(0, prefix)
+    each, offset = counts[request], starts - before[request] * atoms
+    some = np.maximum(each, 1)
+    return np.stack([request * atoms + np.where(each > 0, offset // some, 0), np.where(each > 0, offset % some, 0)], axis=1)
+
+
+@kernel("paged_mqa_logits_metadata", platforms="sim-*")
+def old_schedule_of_deepgemm(context_lens, schedule, slots, split_kv, atoms):
+    counts = segments(context_lens, split_kv)
+    prefix, slot = np.cumsum(counts), np.arange(slots + 1)
+    share, rest = divmod(prefix[-1] * atoms, slots)
+    schedule[:] = entries_at(slot * share + np.minimum(slot, rest), prefix, counts, atoms, len(counts))
+
+
+@kernel("paged_mqa_logits_metadata", platforms="sim-*")
+def new_schedule_of_deepgemm(context_lens, schedule, slots, split_kv, atoms):
+    counts = segments(context_lens, split_kv)
+    prefix, slot = np.cumsum(counts), np.arange(slots)
+    share, rest = divmod(prefix[-1] * atoms, slots)
+    schedule[:-1] = entries_at(slot * share + np.maximum(slot - (slots - rest), 0), prefix, counts, atoms, len(counts) - 1)
+    schedule[-1] = len(counts) * atoms, 0
+
+
+@kernel("paged_mqa_logits_metadata", platforms="sim-*")
+def schedule_of_whole_requests(context_lens, schedule, slots, atoms):
+    """No request is divided: another partition in order."""
+    schedule[:, 0] = np.arange(slots + 1) * len(context_lens) // slots * atoms
+    schedule[:, 1] = 0

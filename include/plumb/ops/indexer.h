@@ -132,6 +132,23 @@ typedef struct plumb_cp_gather_indexer_k_quant_cache_params {
   plumb_stream stream;
 } plumb_cp_gather_indexer_k_quant_cache_params;
 
+/* The schedule of a paged logits kernel with `slots` blocks   [5.7]. A request has
+ * ceil(length / split_kv) segments, and each of its `atoms` (groups of query rows) works on all of
+ * them. Entry i = (atom, segment), atoms counted over all requests, is where slot i begins, and
+ * where slot i - 1 ends, exclusive. In order, every segment of every atom is in one slot. */
+typedef struct plumb_paged_mqa_logits_metadata_params {
+  int64_t struct_size;         /* of this structure, in bytes */
+  const int32_t* context_lens; /* [requests] if 1-D; [requests, next_n] if 2-D, of which the last
+                                  counts and is the longest. None is negative */
+  int32_t* schedule;           /* [slots + 1, 2] */
+  int64_t requests, slots;
+  int64_t context_lens_row_stride; /* elements between requests */
+  int32_t context_lens_dims;       /* 1 or 2 */
+  int64_t next_n, split_kv, atoms;
+  int64_t schedule_row_stride;
+  plumb_stream stream;
+} plumb_paged_mqa_logits_metadata_params;
+
 #ifdef __cplusplus
 }
 #endif
