@@ -245,3 +245,79 @@ plumb_mutant(mla_block_offset_too_narrow
   CASE sparse_mla_decode/v4_pro_c4a/eager
   SAYS "out: norm of rows 0-31 of 32 wrong"
   WHY "block * stride wraps, at 2^16 bytes where a served model has 2^32 (hazard F1)")
+
+plumb_mutant(sched_meta_last_block_dropped
+  OP get_decoding_sched_meta FILE sparse_mla/mla_plan.h
+  FROM [[tile.end_block = at.block > 0 ? at.block : end_req_blocks;]]
+  TO [[tile.end_block = at.block > 0 ? at.block : end_req_blocks - (end_req_blocks > 1);]]
+  CASE get_decoding_sched_meta/one_part/eager
+  SAYS "is in no part"
+  WHY "a part stops one block in front of the end of its last request")
+
+plumb_mutant(sched_meta_block_twice
+  OP get_decoding_sched_meta FILE sparse_mla/mla_plan.h
+  FROM [[MlaTile tile{at.request, 0, at.block, 0,]]
+  TO [[MlaTile tile{at.request, 0, at.block - (at.block > 1), 0,]]
+  CASE get_decoding_sched_meta/one_long/eager
+  SAYS "is in part"
+  WHY "a part begins with the block that the part in front of it ended with")
+
+plumb_mutant(sched_meta_empty_request_without_block
+  OP get_decoding_sched_meta FILE sparse_mla/mla_plan.h
+  FROM [[return blocks > 1 ? blocks : 1;]]
+  TO [[return blocks;]]
+  CASE get_decoding_sched_meta/block_borders/eager
+  SAYS "(1 block)"
+  WHY "a request without candidates has no block, and nobody writes its output")
+
+plumb_mutant(sched_meta_extra_not_padded
+  OP get_decoding_sched_meta FILE sparse_mla/mla_plan.h
+  FROM [[  return main_block_count(call, request) +
+         ceil_div(candidate_count(call.params.extra, request), block_size_of(call));]]
+  TO [[  const int both =
+      candidate_count(call.params.main, request) + candidate_count(call.params.extra, request);
+  return ceil_div(both > 1 ? both : 1, block_size_of(call));]]
+  CASE get_decoding_sched_meta/v4_extra/eager
+  SAYS "is in no part"
+  WHY "both caches are counted as one list, without the padding between them")
+
+plumb_mutant(sched_meta_split_of_part_lost
+  OP get_decoding_sched_meta FILE sparse_mla/mla_plan.h
+  FROM [[at.block, 0, at.split, at.block != 0,]]
+  TO [[at.block, 0, 0, at.block != 0,]]
+  CASE get_decoding_sched_meta/one_request/eager
+  SAYS "write split 0"
+  WHY "every part of a request writes its first split")
+
+plumb_mutant(sched_meta_first_part_whole
+  OP get_decoding_sched_meta FILE sparse_mla/mla_plan.h
+  FROM [[tile.first_split = tile.last_split = tile.first_split | tile.last_split;]]
+  TO [[tile.last_split = tile.first_split | tile.last_split;]]
+  CASE get_decoding_sched_meta/one_long/eager
+  SAYS "says that it is whole, and other parts have it too"
+  WHY "the first part of a split request writes the output instead of a partial result")
+
+plumb_mutant(sched_meta_num_splits_of_parts_only
+  OP get_decoding_sched_meta FILE sparse_mla/mla_plan.h
+  FROM [[at.splits += at.split + 1;]]
+  TO [[at.splits += at.split > 0 ? at.split : 1;]]
+  CASE get_decoding_sched_meta/one_long/eager
+  SAYS "num_splits: row"
+  WHY "the last part of a split request is not counted")
+
+plumb_mutant(sched_meta_idle_part_unset
+  OP get_decoding_sched_meta FILE sparse_mla/mla_plan.h
+  FROM [[    take_blocks(call, payload, at);]]
+  TO [[    if (at.request >= call.params.requests) break;
+    take_blocks(call, payload, at);]]
+  CASE get_decoding_sched_meta/idle_parts/eager
+  SAYS "of request 0 (5 blocks) the blocks [0, 0)"
+  WHY "parts without work are not written: they do what was there before")
+
+plumb_mutant(sched_meta_lanes_of_first_wave_only
+  OP get_decoding_sched_meta FILE sparse_mla/mla_plan.h
+  FROM [[request < requests; request += wave_size()) {]]
+  TO [[request < requests && request < 32; request += wave_size()) {]]
+  CASE get_decoding_sched_meta/requests_512/eager
+  SAYS "is in no part"
+  WHY "only 32 requests count for the payload: the parts end in front of the last request")

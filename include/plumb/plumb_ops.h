@@ -12,11 +12,12 @@
  * Conventions. All device pointers. Sizes, strides and counts of elements are int64_t. A tensor of
  * several dimensions that an op writes has a stride for each dimension but the last. Contiguous all
  * the same: the 4 x 4 matrix of a token, the heads of a token in inverse_rope, scales by row of
- * per_token_group_quant_fp8, those of normalize_e4m3fn_to_e4m3fnuz, and partial sums, which lie
- * between two passes of one kernel. Strides count elements of the tensor's own dtype unless a name
- * says bytes; the last dimension is contiguous. bf16 travels as uint16_t, fp8 as uint8_t. An
- * optional pointer may be NULL and says so. The numbers in brackets name the section of the
- * operations' specification that a struct follows (docs/operations.md). */
+ * per_token_group_quant_fp8, those of normalize_e4m3fn_to_e4m3fnuz, the structs of
+ * get_decoding_sched_meta, and partial sums, which lie between two passes of one kernel. Strides
+ * count elements of the tensor's own dtype unless a name says bytes; the last dimension is
+ * contiguous. bf16 travels as uint16_t, fp8 as uint8_t. An optional pointer may be NULL and says
+ * so. The numbers in brackets name the section of the operations' specification that a struct
+ * follows (docs/operations.md). */
 #ifndef PLUMB_OPS_H
 #define PLUMB_OPS_H
 

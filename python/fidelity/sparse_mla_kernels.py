@@ -317,3 +317,65 @@ def dequantize_and_gather(**call):
         first = call["offset"]
         if count > 0:
             call["workspace"][request, first : first + count] = to_bf16(cache.tokens(block * cache.page + position % cache.page))
+
+
+def blocks_of(call):
+    """Of each request: those of the main cache, at least one, and of the extra cache."""
+
+    def lengths(name, otherwise):
+        given = call[name]
+        return np.full(call["requests"], otherwise) if given is None else given.ravel().astype(np.int64)
+
+    block_n = call["block_n"]
+    blocks = np.maximum(-(-lengths("topk_length", call["topk"]) // block_n), 1)
+    if call["extra_topk"]:
+        blocks = blocks - (-lengths("extra_topk_length", call["extra_topk"]) // block_n)
+    return blocks
+
+
+@kernel("get_decoding_sched_meta", platforms="sim-*")
+def sched_meta_of_flashmla(**call):
+    """The planner of FlashMLA, with nothing promised of parts without work."""
+    blocks, overhead, parts = blocks_of(call), call["fixed_overhead"], call["num_sm_parts"]
+    payload = -(-int((blocks + overhead).sum()) // parts) + overhead
+    request = block = split = 0
+    splits, tiles = [0], call["tile_scheduler_metadata"]
+    for part in range(parts):
+        first, begin, number, left = request, block, split, payload
+        while request < len(blocks):
+            rest = int(blocks[request]) - block
+            if left < rest + overhead:
+                if left > overhead:
+                    block, split = block + left - overhead, split + 1
+                break
+            splits.append(splits[-1] + split + 1)
+            left, request, block, split = left - rest - overhead, request + 1, 0, 0
+        last = request if block else request - 1
+        end = block or int(blocks[last])
+        flags = [begin > 0, end != blocks[last]]
+        if first == last:
+            flags = [any(flags)] * 2
+        tiles[part, :7] = first, last, begin, end, number, *flags
+    call["num_splits"].ravel()[:] = splits
+
+
+@kernel("get_decoding_sched_meta", platforms="sim-*")
+def sched_meta_of_equal_parts(**call):
+    """Another division: parts of equally many blocks, the last part first."""
+    blocks, parts = blocks_of(call), call["num_sm_parts"]
+    ends = np.cumsum(blocks)
+    starts = ends - blocks
+    cuts = np.arange(parts + 1) * ends[-1] // parts
+    tiles, splits = call["tile_scheduler_metadata"], np.zeros(len(blocks), np.int64)
+    tiles[:, 0] = len(blocks)
+    for part in range(parts):
+        if cuts[part] == cuts[part + 1]:
+            continue
+        first, last = np.searchsorted(ends, [cuts[part], cuts[part + 1] - 1], side="right")
+        begin, end = cuts[part] - starts[first], cuts[part + 1] - starts[last]
+        flags = [begin > 0, end != blocks[last]]
+        if first == last:
+            flags = [any(flags)] * 2
+        tiles[parts - 1 - part, :7] = first, last, begin, end, splits[first], *flags
+        splits[first : last + 1] += 1
+    call["num_splits"].ravel()[:] = np.append(0, np.cumsum(splits))

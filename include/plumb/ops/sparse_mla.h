@@ -121,6 +121,24 @@ typedef struct plumb_dequantize_and_gather_k_cache_params {
   plumb_stream stream;
 } plumb_dequantize_and_gather_k_cache_params;
 
+/* The tile plan of a split decode on its own, over dense candidates   [1.9]. Part p has requests
+ * [begin_req, end_req], from begin_block of the first to end_block of the last; every block of
+ * every request is in one part. A request in several parts is split: its flag says so in each of
+ * them, and num_splits counts them. */
+typedef struct plumb_get_decoding_sched_meta_params {
+  int64_t struct_size;              /* of this structure, in bytes */
+  const int32_t* topk_length;       /* [requests], optional = topk for all */
+  const int32_t* extra_topk_length; /* [requests], optional = extra_topk for all */
+  int32_t* tile_scheduler_metadata; /* [num_sm_parts, 8] contiguous: the tiles of plumb_mla_plan */
+  int32_t* num_splits;              /* [requests + 1], prefix sums */
+  int64_t requests, topk;
+  int64_t extra_topk; /* candidates in the extra cache, 0: there is none */
+  int64_t num_sm_parts;
+  int64_t block_n;        /* candidates per block, 64 */
+  int64_t fixed_overhead; /* blocks; how a planner balances is its own affair */
+  plumb_stream stream;
+} plumb_get_decoding_sched_meta_params;
+
 #ifdef __cplusplus
 }
 #endif
