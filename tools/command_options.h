@@ -17,7 +17,8 @@ inline CLI::Option* add_repeatable(CLI::App& command, const char* name,
   return command.add_option(name, values, meaning)->take_all()->allow_extra_args(false);
 }
 
-// plumb bisect and its searches.
+// plumb bisect and its searches; plumb golden and what it does with a store.
 void add_bisect(CLI::App& app, Action& action);
+void add_golden(CLI::App& app, Action& action);
 
 }  // namespace plumb::tools
