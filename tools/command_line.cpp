@@ -289,6 +289,18 @@ void add_faults(CLI::App& app, Action& action) {
       [&action, arguments] { action = [arguments] { return faults_command(*arguments); }; });
 }
 
+void add_report(CLI::App& app, Action& action) {
+  auto arguments = std::make_shared<ReportArguments>();
+  CLI::App* command =
+      app.add_subcommand("report", "reports for machines as one page to look at (docs/report.md)");
+  command
+      ->add_option("REPORT", arguments->reports, "JSON report of plumb run; several: oldest first")
+      ->required();
+  command->add_option("--output,-o", arguments->output, "HTML file")->required();
+  command->callback(
+      [&action, arguments] { action = [arguments] { return report_command(*arguments); }; });
+}
+
 // Nothing or an unknown word where a subcommand has to stand, also one of a group.
 std::string describe(const CLI::App& app, const CLI::ParseError& error) {
   const CLI::App* group = &app;
@@ -324,6 +336,7 @@ Action read_command_line(int count, const char* const* arguments) {
   add_golden(app, action);
   add_faults(app, action);
   add_merge(app, action);
+  add_report(app, action);
   add_bisect(app, action);
   try {
     app.parse(count, arguments);

@@ -102,6 +102,11 @@ struct FaultsArguments {
   bool quiet = false;
 };
 
+struct ReportArguments {
+  std::vector<std::string> reports;  // files that plumb run, faults or judge wrote; oldest first
+  std::string output;                // the page
+};
+
 int run_command(RunArguments arguments);
 int merge_command(const MergeArguments& arguments);
 int list_command(const ListArguments& arguments);
@@ -115,5 +120,6 @@ int golden_check_command(const GoldenArguments& arguments);
 int golden_diff_command(const GoldenArguments& arguments);
 int golden_approve_command(const GoldenArguments& arguments);
 int faults_command(const FaultsArguments& arguments);
+int report_command(const ReportArguments& arguments);
 
 }  // namespace plumb::tools

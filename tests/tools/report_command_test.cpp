@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// plumb report: the page as a file. report_page_test.py opens pages in a browser.
+#include <nlohmann/json.hpp>
+
+#include "tests/support/command_line.h"
+
+namespace plumb {
+namespace report_command_test {
+
+using nlohmann::json;
+
+class ReportCommand : public CommandLine {
+ protected:
+  static json failed_case(const std::string& id) {
+    return {{"case", id},
+            {"platform", "sim-sm90"},
+            {"outcome", "failed"},
+            {"comparisons", 1},
+            {"reproduce", "plumb run --case " + id},
+            {"diagnosis", "looks like: x"},
+            {"failures", {{{"context", "step 0"}, {"lines", {"out: row 0 of 1 wrong"}}}}}};
+  }
+  static json report_of(const json& cases) {
+    return {{"schema", 1},
+            {"tier", "smoke"},
+            {"outcomes", {{"failed", cases.size()}}},
+            {"cases", cases}};
+  }
+  // The page of one report, whose command has to succeed.
+  std::string page_of(const json& report) const {
+    const std::string file = write("one.json", report.dump());
+    const Finished finished = run({"report", file, "-o", path("page.html")});
+    EXPECT_EQ(finished.code, 0) << finished.err;
+    EXPECT_EQ(finished.out + finished.err, "");
+    return contents(path("page.html"));
+  }
+  // What the page's script reads.
+  static json data_of(const std::string& page) {
+    const std::string begin = "<script type=\"application/json\" id=\"data\">";
+    const std::size_t at = page.find(begin) + begin.size();
+    return json::parse(page.substr(at, page.find("</script>", at) - at));
+  }
+  void expect_no_page(const std::string& text, const std::string& says) const {
+    const std::string file = write("bad.json", text);
+    expect_refused({"report", file, "-o", path("page.html")}, file + ": " + says);
+    EXPECT_FALSE(std::filesystem::exists(path("page.html")));
+  }
+};
+
+TEST_F(ReportCommand, ARunBecomesAPageWithItsFailures) {
+  ASSERT_EQ(
+      run({"run", "--plugin", std::string(PLUMB_TEST_PLUGINS) + "/launches_ignores_weight.so",
+           "--platform", "sim-sm90", "rms_norm/hidden_257/eager", "--json", path("report.json")})
+          .code,
+      1);
+  ASSERT_EQ(run({"report", path("report.json"), "-o", path("page.html")}).code, 0);
+  const std::string page = contents(path("page.html"));
+  const json data = data_of(page);
+  ASSERT_EQ(data["cases"].size(), 1u);
+  EXPECT_EQ(data["cases"][0]["outcome"], "failed");
+  EXPECT_EQ(data["platforms"], json({"sim-sm90"}));
+  const json& details = data["cases"][0]["details"];
+  EXPECT_NE(details["diagnosis"].get<std::string>().find("ignores weight"), std::string::npos);
+  EXPECT_EQ(details["reproduce"],
+            json::parse(contents(path("report.json")))["cases"][0]["reproduce"]);
+  // Without JavaScript too.
+  const std::size_t text = page.find("<noscript>\n<h1>");
+  ASSERT_NE(text, std::string::npos);
+  EXPECT_NE(page.find("reproduce: plumb run --case rms_norm/hidden_257/eager", text),
+            std::string::npos);
+  // No network: nothing names an address, but for that of SVG's elements.
+  std::size_t addresses = 0;
+  for (auto at = page.find("://"); at != std::string::npos; at = page.find("://", at + 1))
+    ++addresses;
+  EXPECT_EQ(addresses, 1u);
+}
+
+TEST_F(ReportCommand, RefusesWhatIsNoReport) {
+  expect_no_page("", "not JSON: it ends at byte 0");
+  expect_no_page("{\"cases\": [", "not JSON: it ends at byte 11");
+  expect_no_page("root:x:0:0", "not JSON from byte 1 on");
+  expect_no_page("{\"schema\": 1e999}", "not JSON: a number is too large");
+  expect_no_page("[]", "no report of plumb: it is no JSON object");
+  expect_no_page("{\"faults\": 3}", "no report of plumb run (");
+  expect_no_page("{\"cases\": {}, \"outcomes\": {}}", "no report of plumb run (");
+  expect_no_page(R"({"outcomes": {}, "cases": [{"case": "a/b/c", "platform": "p"}]})",
+                 "cases[0] has no text \"outcome\"");
+  expect_no_page(R"({"outcomes": {}, "cases": [7]})", "cases[0] has no text \"case\"");
+  expect_refused({"report", path("missing.json"), "-o", path("page.html")}, "cannot read ");
+  expect_refused({"report", path(""), "-o", path("page.html")}, "it is a folder");
+  expect_refused({"report"}, "REPORT");
+  const std::string good = write("good.json", report_of(json::array()).dump());
+  expect_refused({"report", good}, "--output");
+  expect_refused({"report", good, "-o", good}, "-o names a report that is read");
+  expect_refused({"report", good, "-o", path("no/page.html")}, "there is no folder");
+}
+
+TEST_F(ReportCommand, AnEarlierPageStaysWhereARefusedReportComes) {
+  write("page.html", "earlier");
+  const std::string bad = write("bad.json", "{");
+  EXPECT_EQ(run({"report", bad, "-o", path("page.html")}).code, 2);
+  EXPECT_EQ(contents(path("page.html")), "earlier");
+}
+
+TEST_F(ReportCommand, MembersOfOtherTypesAreLeftOut) {
+  json one = failed_case("a/b/c");
+  one["failures"] = {7, {{"lines", "x"}, {"tensors", {{{"worst", 3}}}}}};
+  one["tensors"] = {{"margin", 1}};
+  one["seconds"] = "long";
+  one["golden"] = json::array();
+  one["contrast"] = {1, "words"};
+  EXPECT_EQ(data_of(page_of(report_of(json::array({one}))))["cases"][0]["details"]["contrast"], json({"words"}));
+}
+
+TEST_F(ReportCommand, HostileTextsStayText) {
+  const std::string name = "a</script><script>alert(1)</script><!--/b@DATA@\x01/c\xe2\x80\xae";
+  json one = failed_case(name);
+  one["failures"][0]["lines"][0] = "</noscript><img src=x onerror=alert(2)>";
+  const std::string page = page_of(report_of(json::array({one})));
+  EXPECT_EQ(data_of(page)["cases"][0]["case"], name);
+  EXPECT_EQ(page.find("<script>alert"), std::string::npos);
+  EXPECT_EQ(page.find("<img"), std::string::npos);
+  EXPECT_EQ(page.find("<!--"), std::string::npos);
+}
+
+TEST_F(ReportCommand, ThousandsOfFailuresFitIn5MB) {
+  json cases = json::array();
+  for (int i = 0; i < 6000; ++i) {
+    cases.push_back(failed_case("rms_norm/row_" + std::to_string(i) + "/eager"));
+    cases.back()["failures"][0]["lines"][0] = std::string(4000, 'x');
+  }
+  const std::string page = page_of(report_of(cases));
+  EXPECT_LT(page.size(), 5'000'000u);
+  const json data = data_of(page);
+  EXPECT_EQ(data["cases"].size(), 6000u);
+  EXPECT_GT(data["details_left_out"], 1000);
+  EXPECT_TRUE(data["cases"][0].contains("details"));
+}
+
+TEST_F(ReportCommand, SaysWhatWasRun) {
+  json report = report_of(json::array());
+  report["run"] = {{"commit", "abc"}, {"host", {{"name", "x"}}}};
+  report["plugin"] = {{"name", "mine"}};
+  const json run = data_of(page_of(report))["run"];
+  EXPECT_EQ(run, json::parse(R"([["tier", "smoke"], ["commit", "abc"], ["plugin name", "mine"]])"));
+}
+
+}  // namespace report_command_test
+}  // namespace plumb
