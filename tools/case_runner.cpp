@@ -15,6 +15,7 @@
 #include "tools/golden/golden_check.h"
 #include "tools/result_codec.h"
 #include "tools/run/evidence_files.h"
+#include "tools/run/failure_picture.h"
 
 namespace plumb::tools {
 
@@ -168,6 +169,19 @@ void judge_task(const Task& task, const RunArguments& arguments, const cases::Ru
   if (!arguments.selection.plugin.empty()) finished.notes = take_plugin_notes();
 }
 
+// A case fails with its pictures or without them.
+std::vector<TensorPicture> pictures_of(const Task& task, const RunArguments& arguments,
+                                       const cases::RunOptions& options,
+                                       const cases::CaseResult& result) {
+  const bool wanted = task.which->of_op() != nullptr && !arguments.bisect &&
+                      result.outcome == cases::Outcome::failed;
+  try {
+    if (wanted) return failure_pictures(*task.which->of_op(), options, result);
+  } catch (const std::exception&) {  // too little memory for a second expectation
+  }
+  return {};
+}
+
 // A case fails with its tensors or without them.
 void dump(const cases::Case& which, const RunArguments& arguments, const cases::RunOptions& options,
           Finished& finished) {
@@ -225,6 +239,7 @@ Finished run_task(const Task& task, const RunArguments& arguments, cases::Tier t
       finished.result.outcome == cases::Outcome::failed && !cases::fails_by_values(finished.result);
   if (lost) end_plugin_processes();
   const cases::Case* one_op = task.which->of_op();
+  finished.pictures = pictures_of(task, arguments, options, finished.result);
   if (!arguments.dump.empty() && one_op != nullptr &&
       finished.result.outcome == cases::Outcome::failed) {
     dump(*one_op, arguments, options, finished);

@@ -66,6 +66,7 @@ void add_run(CLI::App& app, Action& action) {
   command->add_option("--json", arguments->json, "report for machines; \"\" writes none")
       ->capture_default_str();
   command->add_option("--junit", arguments->junit, "JUnit report");
+  command->add_option("--html", arguments->html, "report as a page (docs/report.md)");
   command->add_option("--dump", arguments->dump,
                       "folder for the tensors of failed cases, as .npy (docs/judging.md)");
   command->add_option("--goldens", arguments->goldens,
@@ -244,6 +245,7 @@ void add_judge(CLI::App& app, Action& action) {
       ->check(CLI::Range(1, 256));
   command->add_option("--json", arguments->json, "report for machines");
   command->add_option("--junit", arguments->junit, "JUnit report");
+  command->add_option("--html", arguments->html, "report as a page (docs/report.md)");
   command->callback([&action, arguments, follow, seconds] {
     if (follow->count() > 0) arguments->follow = *seconds;
     action = [arguments] { return judge_command(*arguments); };

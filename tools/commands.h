@@ -20,6 +20,7 @@ struct RunArguments {
   int jobs = 0;
   std::optional<std::string> goldens;  // folder; "" for none; unset: the repository's own
   std::string seed_text = "0", json = "plumb.json", junit;
+  std::string html;  // page of the report; "": none
   std::string dump;  // folder for the tensors of failed cases; "": none
   bool bisect = false, quiet = false;
   int least_coverage = 0;
@@ -63,6 +64,7 @@ struct AgreementArguments {
 
 struct JudgeArguments {
   std::string path;                   // of a trace, of a rank's folder, or of one file
+  std::string html;                   // page; "": none
   std::string call, json, junit;      // call: RANK/STEP/NUMBER; "": all
   std::vector<std::string> own_ops;   // files
   std::vector<std::string> profiles;  // files and folders, behind plumb's own

@@ -15,6 +15,7 @@
 #include "decode/checks/findings.h"
 #include "golden/compare.h"
 #include "tools/plugin.h"
+#include "tools/run/failure_picture.h"
 
 namespace plumb::tools {
 
@@ -25,8 +26,9 @@ struct Finished {
   golden::GoldenComparison golden;
   std::string op, row, scenario;
   std::string reproduce;
-  std::vector<std::string> contrast = {};  // what fails and what passes, a statement a line
-  std::vector<std::string> notes = {};     // what the plug-in did that does not fail the case
+  std::vector<std::string> contrast = {};    // what fails and what passes, a statement a line
+  std::vector<std::string> notes = {};       // what the plug-in did that does not fail the case
+  std::vector<TensorPicture> pictures = {};  // of wrong tensors, if the case is of an op
   std::string dump = {};          // folder of the failed launch's tensors (--dump); "": none
   std::string dump_trouble = {};  // why there is none
   double seconds = 0;
@@ -97,7 +99,8 @@ struct RunReport {
   // Where and when it ran, name and text (tools/run/run_origin.h).
   std::vector<std::pair<std::string, std::string>> origin = {};
   std::optional<ShareOfRun> share = {};
-  std::optional<int> code = {};  // in place of exit_code(all)
+  std::optional<int> code = {};       // in place of exit_code(all)
+  std::int64_t without_pictures = 0;  // cases whose pictures were left out when they were written
 };
 
 // Machine-readable. An interrupted run has the member "interrupted" and its exit code. Equal runs

@@ -5,14 +5,17 @@
 #include <plumb/plumb_ops.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "tools/report.h"
 #include "tools/selection.h"
@@ -95,7 +98,7 @@ ordered_json to_json(const std::vector<std::pair<std::string, std::string>>& ori
   return json;
 }
 
-ordered_json to_json(const Finished& finished) {
+ordered_json to_json(const Finished& finished, bool with_pictures) {
   const cases::CaseResult& result = finished.result;
   ordered_json json{{"case", result.id},
                     {"platform", result.platform},
@@ -140,11 +143,31 @@ ordered_json to_json(const Finished& finished) {
   for (const cases::Finding& finding : finished.findings) {
     json["findings"].push_back({{"detector", name_of(finding.detector)},
                                 {"step", finding.step},
+                                {"position", finding.position},
                                 {"op", finding.op},
                                 {"call", finding.call},
                                 {"text", finding.text}});
   }
+  if (!with_pictures) return json;
+  for (const TensorPicture& picture : finished.pictures) {
+    json["pictures"].push_back(to_json(picture));
+  }
   return json;
+}
+
+// The cases whose pictures a report holds. One wrong line fails hundreds of cases, whose pictures
+// are alike: five of each op, scenario and tensor will do.
+std::set<const Finished*> with_pictures(const std::vector<Finished>& all) {
+  constexpr std::size_t kMostCases = 150;
+  constexpr int kMostAlike = 5;
+  std::map<std::string, int> alike;
+  std::set<const Finished*> chosen;
+  for (const Finished& f : all) {
+    if (f.pictures.empty() || chosen.size() == kMostCases) continue;
+    const std::string kind = f.op + " " + f.scenario + " " + f.pictures.front().tensor;
+    if (++alike[kind] <= kMostAlike) chosen.insert(&f);
+  }
+  return chosen;
 }
 
 std::string margins(const cases::CaseResult& result) {
@@ -223,7 +246,8 @@ std::string escape_xml(std::string_view text) {
 }
 
 std::string to_json(const RunReport& report) {
-  const auto& [all, tier, seed, plugin, interruption, origin, share, told] = report;
+  const auto& [all, tier, seed, plugin, interruption, origin, share, told, without_pictures] =
+      report;
   const int code = told                  ? *told
                    : interruption        ? interruption->exit_code
                    : proves_nothing(all) ? 1
@@ -259,13 +283,18 @@ std::string to_json(const RunReport& report) {
     json["right_under"].push_back(to_json(one));
   }
   json["cases"] = ordered_json::array();
-  for (const Finished& f : all) json["cases"].push_back(to_json(f));
+  const std::set<const Finished*> pictured = with_pictures(all);
+  for (const Finished& f : all) json["cases"].push_back(to_json(f, pictured.contains(&f)));
+  const auto has_pictures = [](const Finished& f) { return !f.pictures.empty(); };
+  const auto left_out =
+      std::ranges::count_if(all, has_pictures) - std::ssize(pictured) + without_pictures;
+  if (left_out > 0) json["cases_without_pictures"] = left_out;
   // Paths in a command line need not be UTF-8, but JSON does.
   return json.dump(1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }
 
 std::string to_json_line(const Finished& finished) {
-  return to_json(finished).dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+  return to_json(finished, false).dump(-1, ' ', false, ordered_json::error_handler_t::replace);
 }
 
 std::string to_junit(const std::vector<Finished>& all,

@@ -69,8 +69,12 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(GoldenComparison, agreement, toolchain, drift
 
 namespace plumb::tools {
 
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TensorPicture, tensor, dtype, format, scales, shape, exact, rows,
+                                   columns, live_rows, group_rows, cells, counts, right, infinite,
+                                   unpromised, worst, wrong_values, right_values)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Finished, result, findings, features, golden, op, row, scenario,
-                                   contrast, trivial, reproduce, notes, dump, dump_trouble, seconds)
+                                   contrast, trivial, reproduce, notes, pictures, dump,
+                                   dump_trouble, seconds)
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(CaseRequest, diagnosed)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(CaseAnswer, finished, unusable)

@@ -25,6 +25,7 @@
 #include "tools/commands.h"
 #include "tools/coverage.h"
 #include "tools/golden/golden_check.h"
+#include "tools/html/report_page.h"
 #include "tools/output.h"
 #include "tools/run/devices.h"
 #include "tools/run/failure_groups.h"
@@ -113,6 +114,12 @@ void check_reports(const RunArguments& arguments) {
   }
   if (!arguments.json.empty()) check_writable(arguments.json);
   if (!arguments.junit.empty()) check_writable(arguments.junit);
+  if (!arguments.html.empty()) {
+    if (arguments.html == arguments.json || arguments.html == arguments.junit) {
+      throw UsageError("--html names the file of another report");
+    }
+    check_writable(arguments.html);
+  }
   if (!arguments.dump.empty()) check_folder(arguments.dump);
 }
 
@@ -236,10 +243,15 @@ void print_results(const std::vector<Task>& tasks, const RunRecord& run,
 }
 
 void write_reports(const RunRecord& run, const RunArguments& arguments, RunReport report) {
-  if (!arguments.json.empty()) {
+  if (!arguments.json.empty() || !arguments.html.empty()) {
     report.all = run.all;
     report.interruption = run.interruption;
-    write_file(arguments.json, to_json(report));
+    const std::string json = to_json(report);
+    if (!arguments.json.empty()) write_file(arguments.json, json);
+    if (!arguments.html.empty()) {
+      const std::string name = arguments.json.empty() ? "plumb run" : arguments.json;
+      write_file(arguments.html, report_page({parse_report(name, json)}));
+    }
   }
   if (!arguments.junit.empty()) write_file(arguments.junit, to_junit(run.all, run.interruption));
 }
@@ -328,7 +340,9 @@ int run_command(RunArguments arguments) {
   const auto start = std::chrono::steady_clock::now();
   // Whoever reads the text may stop reading: the reports and the exit code are still wanted.
   std::signal(SIGPIPE, SIG_IGN);
-  const bool has_origin = arguments.resume || (!process::is_worker() && !arguments.json.empty());
+  const bool has_origin =
+      arguments.resume ||
+      (!process::is_worker() && (!arguments.json.empty() || !arguments.html.empty()));
   RunOrigin origin = has_origin ? origin_of_process() : RunOrigin();
   // A second signal ends plumb at once, and with it the workers.
   std::optional<process::Interrupts> interrupts;
@@ -361,6 +375,7 @@ int run_command(RunArguments arguments) {
   }
   RunRecord run = run_tasks(parts.left, selected, jobs, arguments);
   report.plugin = arguments.plugin;
+  report.without_pictures = parts.without_pictures;
   TasksAndResults whole = whole_run(tasks, std::move(parts.done), parts.left, std::move(run.all));
   run.all = std::move(whole.all);
   if (run.interruption) run.interruption->cases = tasks.size();

@@ -110,7 +110,8 @@ TEST_F(ReportCommand, MembersOfOtherTypesAreLeftOut) {
   one["seconds"] = "long";
   one["golden"] = json::array();
   one["contrast"] = {1, "words"};
-  EXPECT_EQ(data_of(page_of(report_of(json::array({one}))))["cases"][0]["details"]["contrast"], json({"words"}));
+  EXPECT_EQ(data_of(page_of(report_of(json::array({one}))))["cases"][0]["details"]["contrast"],
+            json({"words"}));
 }
 
 TEST_F(ReportCommand, HostileTextsStayText) {
@@ -136,6 +137,77 @@ TEST_F(ReportCommand, ThousandsOfFailuresFitIn5MB) {
   EXPECT_EQ(data["cases"].size(), 6000u);
   EXPECT_GT(data["details_left_out"], 1000);
   EXPECT_TRUE(data["cases"][0].contains("details"));
+}
+
+TEST_F(ReportCommand, ARunWritesItsPageWithPicturesOfWrongTensors) {
+  const Words words{
+      "run",           "--plugin", std::string(PLUMB_TEST_PLUGINS) + "/launches_ignores_weight.so",
+      "--platform",    "sim-sm90", "rms_norm/hidden_257/eager",
+      "--no-diagnosis"};
+  const auto with = [&](const Words& more) {
+    Words all = words;
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  };
+  EXPECT_EQ(run(with({"--json", path("report.json"), "--html", path("page.html")})).code, 1);
+  const json reported = json::parse(contents(path("report.json")))["cases"][0]["pictures"];
+  ASSERT_EQ(reported.size(), 1u);
+  const json& picture = reported[0];
+  EXPECT_EQ(picture["tensor"], "out");
+  EXPECT_EQ(picture["columns"], 257);
+  EXPECT_EQ(picture["cells"].size(), picture["rows"]);
+  EXPECT_EQ(picture["cells"][0].get<std::string>().size(), 64u);
+  EXPECT_FALSE(picture["worst"].empty());
+  const json shown = data_of(contents(path("page.html")))["cases"][0]["details"]["pictures"][0];
+  EXPECT_EQ(shown["cells"], picture["cells"]);
+  EXPECT_EQ(shown["levels"], picture["levels"]);
+  std::filesystem::remove(path("report.json"));
+  expect_refused(with({"--json", path("report.json"), "--html", path("report.json")}),
+                 "--html names the file of another report");
+  expect_refused(with({"--json", path("report.json"), "--html", path("no/page.html")}),
+                 "there is no folder");
+}
+
+TEST_F(ReportCommand, SeveralReportsShowWhatChanged) {
+  const auto with = [](json one, const char* outcome, int comparisons, double margin) {
+    one["outcome"] = outcome;
+    one["comparisons"] = comparisons;
+    one["tensors"] = {{{"tensor", "out"}, {"margin", margin}}};
+    return one;
+  };
+  const json a = failed_case("mhc_pre/a/eager"), b = failed_case("mhc_pre/b/eager");
+  const json c = failed_case("mhc_pre/c/eager");
+  const std::string old = write(
+      "old.json",
+      report_of({with(a, "passed", 1, 0.25), with(b, "failed", 1, 7), with(c, "passed", 1, 0.5)})
+          .dump());
+  const std::string now =
+      write("new.json", report_of({with(a, "failed", 1, 9), with(b, "passed", 0, 0.75)}).dump());
+  ASSERT_EQ(run({"report", old, now, "-o", path("page.html")}).code, 0);
+  const json history = data_of(contents(path("page.html")))["history"];
+  EXPECT_EQ(history["reports"].size(), 2u);
+  EXPECT_EQ(history["newly_failed"]["cases"], json::parse(R"([["mhc_pre/a/eager", "sim-sm90"]])"));
+  EXPECT_EQ(history["newly_passed"]["cases"], json::parse(R"([["mhc_pre/b/eager", "sim-sm90"]])"));
+  EXPECT_EQ(history["vanished"]["count"], 1);
+  EXPECT_EQ(history["added"]["count"], 0);
+  EXPECT_EQ(history["margins"], json::parse(R"([["mhc_pre", "out", [0.5, 0.75]]])"));
+  EXPECT_EQ(history["lost"], json::parse(R"([{"op": "mhc_pre", "scenario": "eager",
+      "platform": "sim-sm90", "before": 3, "now": 1}])"));
+  const std::string faults = write("faults.json", R"({"faults": [], "clean": []})");
+  expect_refused({"report", faults, now, "-o", path("two.html")},
+                 "several reports make a page if all are of plumb run");
+}
+
+TEST_F(ReportCommand, FaultsHaveAPage) {
+  const json fault{{"name", "hc_eps_lost"},  {"platform", "sim-sm90"},
+                   {"seen_by", "reference"}, {"blind", "eager"},
+                   {"found", false},         {"findings", {{{"detector", "eager"}}}}};
+  const std::string page = page_of(
+      {{"faults", json::array({fault})}, {"clean", json::array()}, {"objections", {"missed one"}}});
+  const json data = data_of(page);
+  EXPECT_EQ(data["kind"], "faults");
+  EXPECT_EQ(data["faults"][0]["seen"], json({"eager"}));
+  EXPECT_NE(page.find("missed: hc_eps_lost on sim-sm90"), std::string::npos);
 }
 
 TEST_F(ReportCommand, SaysWhatWasRun) {

@@ -37,6 +37,27 @@ golden::GoldenComparison comparison() {
   return {golden::Agreement::near_bound, "g++ 99", {drift}, {"line"}};
 }
 
+TensorPicture picture() {
+  return {.tensor = "out",
+          .dtype = "bf16",
+          .format = "e4m3fn",
+          .scales = "one",
+          .shape = {2, 3},
+          .exact = true,
+          .rows = 1,
+          .columns = 2,
+          .live_rows = 3,
+          .group_rows = 4,
+          .cells = {"0."},
+          .counts = {7, 8},
+          .right = 5,
+          .infinite = 6,
+          .unpromised = 7,
+          .worst = {{.row = 9, .coordinates = "[9, 0]"}},
+          .wrong_values = "1:2",
+          .right_values = "3:3"};
+}
+
 Finished finished() {
   Finished all;
   all.features = {{"evicted", 2}};
@@ -57,6 +78,7 @@ Finished finished() {
                 .failed_at = "late"};
   all.findings = {finding()};
   all.golden = comparison();
+  all.pictures = {picture()};
   all.dump = "folder";
   all.dump_trouble = "full";
   all.op = "op";
@@ -164,10 +186,27 @@ void expect_result(const cases::CaseResult& result) {
   EXPECT_TRUE(evidence == nullptr && known_verdicts.empty());
 }
 
+void expect_picture(const TensorPicture& one) {
+  const auto& [tensor, dtype, format, scales, shape, exact, rows, columns, live_rows, group_rows,
+               cells, counts, right, infinite, unpromised, worst, wrong_values, right_values] = one;
+  EXPECT_EQ(tensor + dtype + format + scales + wrong_values + right_values,
+            "outbf16e4m3fnone1:23:3");
+  EXPECT_EQ(shape, (std::vector<std::int64_t>{2, 3}));
+  EXPECT_TRUE(exact);
+  EXPECT_EQ(rows + 10 * columns + 100 * live_rows + 1000 * group_rows, 4321);
+  EXPECT_EQ(right + 10 * infinite + 100 * unpromised, 765);
+  EXPECT_EQ(cells, std::vector<std::string>{"0."});
+  EXPECT_EQ(counts, (std::vector<std::int64_t>{7, 8}));
+  EXPECT_EQ(worst.at(0).row, 9);
+  EXPECT_EQ(worst.at(0).coordinates, "[9, 0]");
+}
+
 TEST(Wire, AFinishedCaseArrivesWhole) {
   const Finished arrived = sent(finished());
-  const auto& [result, findings, golden, op, row, scenario, reproduce, contrast, notes, dump,
-               dump_trouble, seconds, trivial, features] = arrived;
+  const auto& [result, findings, golden, op, row, scenario, reproduce, contrast, notes, pictures,
+               dump, dump_trouble, seconds, trivial, features] = arrived;
+  ASSERT_EQ(pictures.size(), 1u);
+  expect_picture(pictures.front());
   EXPECT_EQ(features, finished().features);
   EXPECT_EQ(features.at("evicted"), 2);
   expect_result(result);

@@ -46,6 +46,19 @@ TEST_F(JudgeCommand, TheFirstWrongCallIsTheFirstLine) {
             std::string::npos);
 }
 
+TEST_F(JudgeCommand, APageShowsTheCallsInTheirOrder) {
+  write_wrong_trace();
+  const Finished finished =
+      run({"judge", path("trace"), "--json", path("j.json"), "--html", path("j.html")});
+  EXPECT_EQ(finished.code, 1);
+  const auto json = nlohmann::json::parse(contents(path("j.json")));
+  EXPECT_EQ(json["timeline"][0]["calls"], ".");
+  EXPECT_EQ(json["timeline"][1]["calls"], ".x-");
+  EXPECT_NE(contents(path("j.html")).find("\"timeline\":[{"), std::string::npos);
+  expect_refused({"judge", path("trace"), "--html", path("no/j.html")}, "there is no folder");
+  EXPECT_EQ(run({"report", path("j.json"), "-o", path("again.html")}).code, 0);
+}
+
 TEST_F(JudgeCommand, OneCallCanBeChosen) {
   write_wrong_trace();
   EXPECT_EQ(run({"judge", path("trace"), "--call", "0/1/0"}).code, 0);

@@ -10,7 +10,7 @@ function firstLine(one) {
 function failureGroups(cases) {
   const groups = new Map();
   for (const one of cases) {
-    const key = partsOf(one).op + " " + firstLine(one).replace(/[-+.\d]+/g, "").slice(0, 60);
+    const key = partsOf(one).op + " " + firstLine(one).replace(/[-+.\d]+/g, "").replace(/\b(row|element)s\b/g, "$1").slice(0, 60);
     if (!groups.has(key)) groups.set(key, []);
     groups.get(key).push(one);
   }
@@ -25,7 +25,7 @@ function fact(name, value, kind) {
 }
 
 function tensorText(tensor) {
-  const rows = tensor.wrong_rows ? "rows " + tensor.wrong_rows + " wrong (" + tensor.wrong_row_count +
+  const rows = tensor.wrong_rows ? (tensor.wrong_row_count === 1 ? "row " : "rows ") + tensor.wrong_rows + " wrong (" + tensor.wrong_row_count +
     " of " + tensor.rows_compared + " compared)" : "no single row is wrong";
   return tensor.tensor + ": " + rows + ", " + counted(tensor.wrong_elements || 0, "element") +
     " beyond the bound, largest error / bound " + short(tensor.margin);
@@ -40,6 +40,8 @@ function failureBody(one) {
   const facts = node("dl", {class: "facts"}, fact("operation", partsOf(one).op, "mono"),
                      fact("row, scenario", partsOf(one).row + ", " + partsOf(one).scenario, "mono"),
                      fact("platform", platformOf(one), "mono"), fact("reason", one.reason));
+  const found = firstFinding(details.findings || []);
+  if (found) facts.append(...fact("first wrong op", found.op + " (" + found.call + "), step " + found.step, "mono"));
   for (const [i, failure] of details.failures.entries()) {
     facts.append(...fact("tensors", failure.tensors.map(tensorText)));
     facts.append(...fact(i ? "wrong again" : "what is wrong", failure.lines, "mono"));
@@ -49,7 +51,8 @@ function failureBody(one) {
   facts.append(...fact("cause", details.diagnosis, "cause"), ...fact("what fails", details.contrast),
                ...fact("declaration", [details.right_if, details.passes_if].filter(Boolean)),
                ...fact("plug-in", details.notes), ...fact("tensors written to", details.dump, "mono"));
-  return node("div", {}, facts,
+  return node("div", {}, facts, (details.pictures || []).map(picture),
+              details.findings ? findingsTimeline(details.findings) : null,
               node("p", {class: "soft small"}, "This line repeats the case:"), copyLine(details.reproduce));
 }
 

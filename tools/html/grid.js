@@ -104,5 +104,5 @@ function coverageSection() {
   return section("coverage", "Coverage",
     node("p", {}, counted(total, "case") + " of " + data.cases.length +
          " compared at least one element with the reference. If a count drops, coverage was lost, even if the run is green."),
-    folded("Counts by op, scenario and platform", make, false));
+    lostCoverage(), folded("Counts by op, scenario and platform", make, false));
 }

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Puts the page together.
 
-function showPage() {
+function runPage() {
   const head = runHead();
   const failures = data.cases.some(isFailure) ? failureSection() : null;
-  const parts = [head, filterTools(), failures, gridSection(), marginSection(), coverageSection(), goldenSection()].filter(Boolean);
-  head.append(node("nav", {"aria-label": "sections"}, sections.map(([id, title]) => node("a", {href: "#" + id}, title))));
+  return [head, filterTools(), failures, historySection(), gridSection(), marginSection(), coverageSection(), goldenSection()];
+}
+
+function showPage() {
+  const parts = {run: runPage, faults: faultsPage, judge: judgePage}[data.kind]().filter(Boolean);
+  parts[0].append(node("nav", {"aria-label": "sections"}, sections.map(([id, title]) => node("a", {href: "#" + id}, title))));
   document.getElementById("page").append(...parts);
 }
 

@@ -25,6 +25,7 @@ function marginBar([name, {margin, one}]) {
 
 function marginSection() {
   const all = largestMargins();
+  if (!all.length) return null;
   const bars = (some) => node("div", {class: "bars"}, some.map(marginBar));
   const first = 12;
   return section("margins", "Margins",

@@ -23,7 +23,7 @@ bool has_array(const json& report, const char* name) {
   return report.contains(name) && report[name].is_array();
 }
 
-ReportKind kind_of(const std::string& path, const json& report) {
+ReportKind kind_of_report(const std::string& path, const json& report) {
   if (!report.is_object()) refuse_report(path, "no report of plumb: it is no JSON object");
   if (has_array(report, "cases") && report.contains("outcomes")) return ReportKind::run;
   if (has_array(report, "faults") && has_array(report, "clean")) return ReportKind::faults;
@@ -62,7 +62,7 @@ json parsed(const std::string& path, const std::string& text) {
 
 ReadReport parse_report(const std::string& path, const std::string& text) {
   ReadReport report{path, ReportKind::run, parsed(path, text)};
-  report.kind = kind_of(path, report.json);
+  report.kind = kind_of_report(path, report.json);
   switch (report.kind) {
     case ReportKind::run: require_texts(report, "cases", {"case", "platform", "outcome"}); break;
     case ReportKind::faults: require_texts(report, "faults", {"name", "platform"}); break;

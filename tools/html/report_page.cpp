@@ -4,6 +4,11 @@
 #include <fmt/format.h>
 #include <plumb_page_files.h>
 
+#include <string_view>
+#include <utility>
+
+#include "tools/html/other_pages.h"
+#include "tools/html/run_history.h"
 #include "tools/html/run_page.h"
 #include "tools/report.h"
 #include "tools/selection.h"
@@ -40,6 +45,14 @@ std::string filled(std::string_view page,
   return whole;
 }
 
+void check_kinds(const std::vector<ReadReport>& reports) {
+  for (const ReadReport& one : reports) {
+    if (reports.size() == 1) return;
+    if (one.kind == ReportKind::run) continue;
+    throw UsageError(one.path + ": several reports make a page if all are of plumb run");
+  }
+}
+
 }  // namespace
 
 std::string script_safe(const std::string& json) {
@@ -56,10 +69,28 @@ std::string script_safe(const std::string& json) {
 }
 
 std::string report_page(const std::vector<ReadReport>& reports) {
+  check_kinds(reports);
   const ReadReport& last = reports.back();
-  ordered_json data{{"kind", "run"}, {"file", clipped(file_name(last.path), 200)}};
-  data.update(run_data(last));
-  const std::string text = failures_as_text(data);
+  ordered_json data{{"file", clipped(file_name(last.path), 200)}};
+  std::string text;
+  switch (last.kind) {
+    case ReportKind::run:
+      data["kind"] = "run";
+      data.update(run_data(last));
+      if (reports.size() > 1) data["history"] = run_history(reports);
+      text = failures_as_text(data);
+      break;
+    case ReportKind::faults:
+      data["kind"] = "faults";
+      data.update(faults_data(last));
+      text = faults_as_text(data);
+      break;
+    case ReportKind::judge:
+      data["kind"] = "judge";
+      data.update(judge_data(last));
+      text = judge_as_text(data);
+      break;
+  }
   return filled(
       kPageTemplate,
       {{"@TITLE@", escape_xml("plumb report: " + data["file"].get<std::string>())},

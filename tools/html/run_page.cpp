@@ -12,6 +12,8 @@
 #include <set>
 #include <utility>
 
+#include "tools/html/other_pages.h"
+
 namespace plumb::tools {
 
 namespace {
@@ -21,7 +23,8 @@ using nlohmann::ordered_json;
 
 constexpr std::size_t kMostName = 300;   // bytes of a case's name
 constexpr std::size_t kMostText = 2000;  // bytes of a line
-constexpr std::size_t kMostLines = 40, kMostFailures = 4, kMostTensors = 12;
+constexpr std::size_t kLinesOfFailure = 40, kMostFailures = 4, kMostTensors = 12,
+                      kPicturesOfCase = 4, kFindingsOfCase = 100;
 constexpr std::size_t kMostNoScript = 300'000;
 
 bool needs_details(const std::string& outcome) {
@@ -54,8 +57,9 @@ ordered_json lines_in(const json& object, const char* name) {
   ordered_json lines = ordered_json::array();
   const json& all = json_array(object, name);
   for (const json& line : all) {
-    if (lines.size() == kMostLines) {
-      lines.push_back(fmt::format("… and {} more lines in the report", all.size() - kMostLines));
+    if (lines.size() == kLinesOfFailure) {
+      lines.push_back(
+          fmt::format("… and {} more lines in the report", all.size() - kLinesOfFailure));
       break;
     }
     if (line.is_string()) lines.push_back(clipped(line.get<std::string>(), kMostText));
@@ -116,6 +120,40 @@ ordered_json failure_details(const json& failure) {
   return data;
 }
 
+// Only what a picture consists of, so that a strange report cannot make a strange page.
+ordered_json picture_details(const json& one) {
+  constexpr std::size_t kCells = 64, kWorst = 12;
+  ordered_json data{{"shape", ordered_json::array()},
+                    {"exact", one.contains("exact") && one["exact"] == true},
+                    {"cells", ordered_json::array()},
+                    {"worst", ordered_json::array()}};
+  for (const char* name : {"tensor", "dtype", "format", "scales"})
+    data[name] = clipped(json_text(one, name), kMostName);
+  for (const char* name : {"counts", "wrong_values", "right_values"})
+    data[name] = clipped(json_text(one, name), 4000);
+  data["levels"] = clipped(json_text(one, "levels"), kCells);
+  for (const char* name : {"rows", "columns", "live_rows", "group_rows", "bound_level", "right",
+                           "infinite", "unpromised", "first_octave"})
+    data[name] = std::round(std::clamp(json_number(one, name), -1e15, 1e15));
+  for (const json& size : json_array(one, "shape")) {
+    if (size.is_number_integer() && data["shape"].size() < 8)
+      data["shape"].push_back(size.get<std::int64_t>());
+  }
+  for (const json& line : json_array(one, "cells")) {
+    if (line.is_string() && data["cells"].size() < kCells)
+      data["cells"].push_back(line.get<std::string>().substr(0, kCells));
+  }
+  for (const json& worst : json_array(one, "worst")) {
+    if (data["worst"].size() == kWorst) break;
+    data["worst"].push_back({{"at", clipped(json_text(worst, "at"), 100)},
+                             {"expected", value_in(worst, "expected")},
+                             {"got", value_in(worst, "got")},
+                             {"bound", value_in(worst, "bound")},
+                             {"ratio", short_number(worst, "ratio")}});
+  }
+  return data;
+}
+
 ordered_json details_of(const json& one) {
   ordered_json data{{"reproduce", clipped(json_text(one, "reproduce"), 2 * kMostText)}};
   for (const char* name : {"diagnosis", "right_if", "passes_if", "point", "dump"}) {
@@ -130,6 +168,13 @@ ordered_json details_of(const json& one) {
   for (const json& failure : failures) {
     if (data["failures"].size() < kMostFailures)
       data["failures"].push_back(failure_details(failure));
+  }
+  if (ordered_json findings = findings_in(one, kFindingsOfCase); !findings.empty())
+    data["findings"] = std::move(findings);
+  for (const json& picture : json_array(one, "pictures")) {
+    if (data.contains("pictures") && data["pictures"].size() == kPicturesOfCase) break;
+    if (json_array(picture, "cells").empty()) continue;
+    data["pictures"].push_back(picture_details(picture));
   }
   if (failures.size() > kMostFailures) data["more_failures"] = failures.size() - kMostFailures;
   return data;
@@ -265,6 +310,7 @@ ordered_json run_data(const ReadReport& report) {
     all[i]["details"] = std::move(details);
   }
   data["cases"] = std::move(all);
+  data["cases_without_pictures"] = json_number(report.json, "cases_without_pictures");
   data["details_left_out"] = left_out;
   return data;
 }

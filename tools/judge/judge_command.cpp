@@ -15,6 +15,7 @@
 #include "process/worker.h"
 #include "reference/bound.h"
 #include "tools/commands.h"
+#include "tools/html/report_page.h"
 #include "tools/judge/against_command.h"
 #include "tools/judge/extract_command.h"
 #include "tools/judge/judge_report.h"
@@ -140,6 +141,10 @@ int serve_as_worker() {
 void write_reports(const JudgeArguments& arguments, const TraceSummary& summary,
                    const std::optional<Interruption>& interruption) {
   if (!arguments.json.empty()) write_file(arguments.json, summary.json(interruption));
+  if (!arguments.html.empty()) {
+    write_file(arguments.html,
+               report_page({parse_report(arguments.path, summary.json(interruption))}));
+  }
   if (!arguments.junit.empty()) write_file(arguments.junit, summary.junit());
 }
 
@@ -212,7 +217,8 @@ void add_profiles_of(const std::vector<std::string>& paths) {
 int extract(const JudgeArguments& arguments, int jobs) {
   const bool judges = arguments.follow || arguments.rows || !arguments.call.empty() ||
                       !arguments.json.empty() || !arguments.junit.empty() ||
-                      !arguments.repro.empty() || !arguments.against.empty();
+                      !arguments.html.empty() || !arguments.repro.empty() ||
+                      !arguments.against.empty();
   if (judges)
     throw UsageError("--extract judges nothing: leave out all but --output, --ops and --profile");
   const CallId id = parse_call_id(arguments.extract, "--extract");
@@ -238,7 +244,8 @@ void check_words(const JudgeArguments& arguments) {
   if (arguments.follow && !arguments.call.empty()) {
     throw UsageError("--follow judges all calls: leave out --call");
   }
-  for (const std::string& path : {arguments.json, arguments.junit, arguments.repro}) {
+  for (const std::string& path :
+       {arguments.json, arguments.junit, arguments.html, arguments.repro}) {
     if (!path.empty()) check_writable(path);
   }
 }

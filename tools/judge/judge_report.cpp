@@ -100,6 +100,10 @@ std::string call_text(const CallReport& call) {
 }
 
 void TraceSummary::add(CallReport call) {
+  std::string& calls = timeline_[{call.step, call.rank}];
+  const auto index = static_cast<std::size_t>(call.index);
+  if (calls.size() <= index) calls.resize(index + 1, ' ');
+  calls[index] = call.failed() ? 'x' : call.passed() ? '.' : '-';
   count_in(call, total_);
   count_in(call, ops_[call.kind()]);
   if (call.rows > 0) count_in(call, sampled_[call.op]);
@@ -208,6 +212,10 @@ std::string TraceSummary::json(const std::optional<Interruption>& interruption) 
   }
   json["first_non_finite"] = first_non_finite_ ? to_json(*first_non_finite_) : ordered_json();
   json["chains"] = chains_.json();
+  json["timeline"] = ordered_json::array();
+  for (const auto& [place, calls] : timeline_) {
+    json["timeline"].push_back({{"rank", place.second}, {"step", place.first}, {"calls", calls}});
+  }
   json["wrong"] = ordered_json::array();
   for (const CallReport& call : wrong_) json["wrong"].push_back(to_json(call));
   return json.dump(1, ' ', false, ordered_json::error_handler_t::replace) + "\n";

@@ -69,6 +69,9 @@ class TraceSummary {
   std::map<std::pair<std::string, std::string>, std::int64_t> not_judged_;  // op, reason
   std::vector<trace::CallReport> wrong_;                                    // in order
   std::optional<trace::CallReport> first_non_finite_;
+  // Of each step and rank a character per call: '.' passed, 'x' failed, '-' not judged, ' ' not
+  // asked for.
+  std::map<std::pair<std::int64_t, std::int64_t>, std::string> timeline_;
   ChainSummary chains_;
 };
 

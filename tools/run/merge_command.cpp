@@ -165,6 +165,7 @@ int merge_command(const MergeArguments& arguments) {
                   .seed = reports.front().report.seed,
                   .plugin = reports.front().report.plugin,
                   .origin = origin_of_all(reports)};
+  for (const ReportOfPart& one : reports) whole.without_pictures += one.report.without_pictures;
   whole.all = cases_of_all(reports);
   write_file(arguments.json, to_json(whole));
   if (!arguments.junit.empty()) write_file(arguments.junit, to_junit(whole.all));

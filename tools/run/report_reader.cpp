@@ -8,6 +8,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <sstream>
 #include <stdexcept>
 #include <string_view>
 #include <utility>
@@ -121,6 +122,39 @@ golden::GoldenComparison golden_in(const ordered_json& json) {
   return comparison;
 }
 
+TensorPicture picture_in(const ordered_json& json) {
+  TensorPicture picture;
+  json.at("tensor").get_to(picture.tensor);
+  json.at("dtype").get_to(picture.dtype);
+  json.at("format").get_to(picture.format);
+  json.at("scales").get_to(picture.scales);
+  json.at("shape").get_to(picture.shape);
+  json.at("exact").get_to(picture.exact);
+  json.at("rows").get_to(picture.rows);
+  json.at("columns").get_to(picture.columns);
+  json.at("live_rows").get_to(picture.live_rows);
+  json.at("group_rows").get_to(picture.group_rows);
+  json.at("cells").get_to(picture.cells);
+  json.at("right").get_to(picture.right);
+  json.at("infinite").get_to(picture.infinite);
+  json.at("unpromised").get_to(picture.unpromised);
+  if (const auto counts = json.find("counts"); counts != json.end()) {
+    std::istringstream all(counts->get<std::string>());
+    for (std::int64_t count = 0; all >> count;) picture.counts.push_back(count);
+  }
+  for (const ordered_json& one : list_in(json, "worst")) {
+    cases::Mismatch& worst = picture.worst.emplace_back();
+    one.at("at").get_to(worst.coordinates);
+    worst.expected = number_in(one.at("expected"));
+    worst.got = number_in(one.at("got"));
+    worst.bound = number_in(one.at("bound"));
+    worst.ratio = number_in(one.at("ratio"));
+  }
+  json.at("wrong_values").get_to(picture.wrong_values);
+  json.at("right_values").get_to(picture.right_values);
+  return picture;
+}
+
 std::vector<cases::Alternative> alternatives_in(const ordered_json& json, const char* name) {
   std::vector<cases::Alternative> all;
   for (const ordered_json& one : list_in(json, name)) {
@@ -133,6 +167,7 @@ cases::Finding finding_in(const ordered_json& json) {
   cases::Finding finding;
   finding.detector = named<cases::Detector>(json.at("detector"), cases::kDetectors);
   json.at("step").get_to(finding.step);
+  read_if_there(json, "position", finding.position);
   json.at("op").get_to(finding.op);
   json.at("call").get_to(finding.call);
   json.at("text").get_to(finding.text);
@@ -181,6 +216,9 @@ Finished finished_in(const ordered_json& json) {
   for (const ordered_json& one : list_in(json, "failures")) {
     result.failures.push_back(failure_in(one));
   }
+  for (const ordered_json& one : list_in(json, "pictures")) {
+    finished.pictures.push_back(picture_in(one));
+  }
   for (const ordered_json& one : list_in(json, "findings")) {
     finished.findings.push_back(finding_in(one));
   }
@@ -190,6 +228,7 @@ Finished finished_in(const ordered_json& json) {
 void read_head(const ordered_json& json, RunReport& report) {
   json.at("tier").get_to(report.tier);
   json.at("seed").get_to(report.seed);
+  read_if_there(json, "cases_without_pictures", report.without_pictures);
   if (const auto run = json.find("run"); run != json.end()) {
     for (const auto& [name, text] : run->items()) {
       report.origin.emplace_back(name, text.get<std::string>());

@@ -54,6 +54,7 @@ ResumedRun resume(const std::vector<Task>& tasks, const std::string& path, const
     done[std::move(key)] = std::move(one);
   }
   ResumedRun run;
+  run.without_pictures = then.without_pictures;
   for (const Task& task : tasks) {
     const auto found = done.find({task.which->id(), task.platform});
     if (found == done.end()) {

@@ -3,6 +3,7 @@
 // plumb run --resume: what an interrupted run has done is taken from its report, and the rest runs.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,7 @@ struct TasksAndResults {
 struct ResumedRun {
   TasksAndResults done;
   std::vector<Task> left;
+  std::int64_t without_pictures = 0;  // RunReport::without_pictures of what is done
 };
 
 // Divides the tasks by what the report at `path` has. `now`: tier, seed, plug-in and origin of this

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a page holds of the reports of plumb faults and plumb judge.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "tools/html/read_report.h"
+
+namespace plumb::tools {
+
+nlohmann::ordered_json faults_data(const ReadReport& report);
+nlohmann::ordered_json judge_data(const ReadReport& report);
+
+// Up to `most` findings of a decode step: {detector, step, position, op, call, text}.
+nlohmann::ordered_json findings_in(const nlohmann::json& object, std::size_t most);
+
+// What is wrong, as lines of text without markup.
+std::string faults_as_text(const nlohmann::ordered_json& data);
+std::string judge_as_text(const nlohmann::ordered_json& data);
+
+}  // namespace plumb::tools
