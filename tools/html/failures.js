@@ -99,5 +99,8 @@ function failureSection() {
   const left = data.details_left_out
     ? node("p", {class: "soft"}, counted(data.details_left_out, "failure") +
            " without details: there was no room in this page. The JSON report has them.") : null;
-  return section("failures", "Failures", left, place);
+  const pictures = data.cases_without_pictures
+    ? node("p", {class: "soft"}, counted(data.cases_without_pictures, "failed case") +
+           " without pictures: the report has those of five cases of each op, scenario and tensor.") : null;
+  return section("failures", "Failures", left, pictures, place);
 }
