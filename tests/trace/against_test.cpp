@@ -217,6 +217,7 @@ TEST_F(Against, WhatCannotBeComparedIsOneLine) {
   expect_refused(with({path("b"), "--follow"}), "leave out --follow");
   expect_refused(with({path("b"), "--rows", "2"}), "leave out --rows");
   expect_refused(with({path("b"), "--junit", path("j.xml")}), "leave out --junit");
+  expect_refused(with({path("b"), "--html", path("j.html")}), "leave out --html");
   expect_refused(with({path("b"), "--json", path("no/where.json")}), "there is no folder");
   const std::string step = path("b/rank-0/step-000000.h5");
   const std::string whole = contents(step);

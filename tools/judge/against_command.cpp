@@ -97,6 +97,7 @@ void check_against(const JudgeArguments& arguments) {
   if (!arguments.repro.empty()) throw UsageError("--against has no --repro");
   if (!arguments.junit.empty())
     throw UsageError("--against writes --json alone: leave out --junit");
+  if (!arguments.html.empty()) throw UsageError("--against writes --json alone: leave out --html");
   if (!arguments.json.empty()) check_writable(arguments.json);
 }
 
