@@ -3,34 +3,22 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
+
+#include "tools/run/failure_groups.h"
+#include "tools/run/report_reader.h"
 
 namespace plumb::tools {
 
 namespace {
 
-using nlohmann::json;
 using CaseOnPlatform = std::pair<std::string, std::string>;
 
-std::string word(const json& entry, const char* name) {
-  const auto found = entry.find(name);
-  return found != entry.end() && found->is_string() ? found->get<std::string>() : "";
-}
-
 std::set<CaseOnPlatform> failed_in(const std::string& path) {
-  const json report = json::parse(read_file(path), nullptr, false);
-  const bool is_report = report.is_object() && report.contains("cases") &&
-                         report["cases"].is_array() && report.contains("outcomes");
-  if (!is_report)
-    throw UsageError(fmt::format("--last-failed: {} is no report of plumb run", path));
   std::set<CaseOnPlatform> failed;
-  for (const json& entry : report["cases"]) {
-    if (!entry.is_object()) continue;
-    const std::string outcome = word(entry, "outcome");
-    if (outcome != "failed" && outcome != "untrusted") continue;
-    failed.emplace(word(entry, "case"), word(entry, "platform"));
+  for (const Finished& one : read_run_report(path).all) {
+    if (is_failure(one)) failed.emplace(one.result.id, one.result.platform);
   }
   return failed;
 }

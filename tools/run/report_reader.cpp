@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -21,6 +22,8 @@ namespace plumb::tools {
 namespace {
 
 using nlohmann::ordered_json;
+
+constexpr std::size_t kMostBytesOfReport = std::size_t{1} << 28;
 
 // As to_json writes numbers.
 double number_in(const ordered_json& json) {
@@ -265,7 +268,8 @@ std::string plain(std::string_view what) {
 }  // namespace
 
 RunReport read_run_report(const std::string& path) {
-  const ordered_json json = ordered_json::parse(read_file(path), nullptr, false);
+  const ordered_json json =
+      ordered_json::parse(read_file(path, kMostBytesOfReport), nullptr, false);
   const bool is_report = json.is_object() && json.contains("cases") && json["cases"].is_array() &&
                          json.contains("outcomes");
   if (!is_report) throw UsageError(fmt::format("{} is no report of plumb run", path));
