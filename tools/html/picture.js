@@ -25,6 +25,9 @@ function levelText(level, p) {
   if (p.exact) return level ? "differs" : "equal";
   if (level === 0) return "error 0";
   if (level === p.levels.length - 1) return "error / bound infinite (NaN, or a bound of 0)";
+  if (level === p.levels.length - 2) {  // holds all that is larger, too
+    return "largest error / bound beyond " + short(Math.pow(2, (level - 1 - p.bound_level) / 2));
+  }
   return "largest error / bound at most " + short(Math.pow(2, (level - p.bound_level) / 2));
 }
 
@@ -151,7 +154,9 @@ function histogram(p) {
   const bars = [{name: "0", text: "error 0", count: p.right}];
   for (let i = begin; i < end; ++i) {
     const octave = i + p.first_octave;
-    bars.push({octave, over: octave > 0, text: "error / bound in (2^" + (octave - 1) + ", 2^" + octave + "]", count: counts[i]});
+    const least = "2^" + (octave - 1), most = "2^" + octave;  // the outermost bars hold all beyond, too
+    const text = i === 0 ? "at most " + most : i === counts.length - 1 ? "beyond " + least : "in (" + least + ", " + most + "]";
+    bars.push({octave, over: octave > 0, text: "error / bound " + text, count: counts[i]});
   }
   if (p.infinite) bars.push({name: "inf", over: true, text: "infinite", count: p.infinite});
   const w = Math.min(20, Math.max(220, Math.min(340, innerWidth - 90)) / bars.length), H = 120, top = 20, left = 6;
@@ -172,7 +177,7 @@ function histogram(p) {
               drawn("text", {x: edge, y: top + H + 13, "text-anchor": "middle"}, "1"),
               drawn("text", {x: edge - 4, y: 10, "text-anchor": "end"}, "right"),
               drawn("text", {x: edge + 4, y: 10, class: "bad"}, "wrong"));
-  const width = Math.max(left + bars.length * w + 10, edge + 44), height = top + H + 18;
+  const width = Math.max(left + bars.length * w + 24, edge + 44), height = top + H + 18;
   return drawn("svg", {viewBox: "0 0 " + width + " " + height, width, height, role: "img",
                        "aria-label": "histogram of error over bound"}, defs, shapes);
 }
