@@ -284,8 +284,8 @@ Finished CaseRunner::run(std::size_t i) {
 
 Finished CaseRunner::run_in_worker(std::size_t i) {
   const auto start = std::chrono::steady_clock::now();
-  auto answer =
-      process::ask<CaseAnswer>(worker_, i, name_of(tasks_[i]), CaseRequest{arguments_.diagnose});
+  auto answer = process::ask<CaseAnswer>(worker_, tasks_[i].number, name_of(tasks_[i]),
+                                         CaseRequest{arguments_.diagnose});
   if (const auto* death = std::get_if<Death>(&answer)) {
     Finished finished =
         arguments_.diagnose ? without_diagnosis(i, *death) : died(tasks_[i], arguments_, *death);
@@ -301,7 +301,8 @@ Finished CaseRunner::run_in_worker(std::size_t i) {
 // and one of these runs may have crashed or taken too long: the case then fails without a diagnosis
 // too, and its report says more. If it does not, the crash is the failure.
 Finished CaseRunner::without_diagnosis(std::size_t i, const Death& crash) {
-  auto again = process::ask<CaseAnswer>(worker_, i, name_of(tasks_[i]), CaseRequest{false});
+  auto again =
+      process::ask<CaseAnswer>(worker_, tasks_[i].number, name_of(tasks_[i]), CaseRequest{false});
   Finished failure = died(tasks_[i], arguments_, crash);
   const auto* answered = std::get_if<CaseAnswer>(&again);
   if (answered == nullptr || !answered->finished) return failure;

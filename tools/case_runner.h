@@ -5,6 +5,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -21,6 +22,9 @@ namespace plumb::tools {
 struct Task {
   const cases::AnyCase* which;
   std::string platform;
+  // Among all cases that the command line selects, which a worker counts again: it does not know
+  // which of them are run.
+  std::size_t number = 0;
 };
 
 double seconds_since(std::chrono::steady_clock::time_point start);
@@ -54,7 +58,7 @@ class CaseRunner {
   process::Worker worker_;
 };
 
-// The worker's side: the same command line has made the same list of tasks.
+// The worker's side. `tasks`: all that the same command line selects.
 int serve_cases(const std::vector<Task>& tasks, const RunArguments& arguments, cases::Tier tier);
 
 }  // namespace plumb::tools

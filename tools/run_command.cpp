@@ -10,27 +10,23 @@
 #include <csignal>
 #include <cstdio>
 #include <exception>
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <thread>
 
-#include "cases/drivers/point_text.h"
 #include "cases/drivers/run.h"
-#include "cases/tables/case_file.h"
-#include "faults/decode/planted_case.h"
 #include "process/interrupts.h"
 #include "reference/bound.h"
 #include "tools/case_runner.h"
 #include "tools/commands.h"
 #include "tools/coverage.h"
-#include "tools/golden/golden_check.h"
 #include "tools/html/report_page.h"
 #include "tools/output.h"
 #include "tools/run/devices.h"
 #include "tools/run/failure_groups.h"
 #include "tools/run/last_failed.h"
 #include "tools/run/resumed_run.h"
+#include "tools/run/run_checks.h"
 #include "tools/run/run_origin.h"
 #include "tools/run/run_reporter.h"
 #include "tools/run/task_costs.h"
@@ -71,113 +67,6 @@ int jobs_of(const RunArguments& arguments, const SelectedAny& selected, int core
     jobs = arguments.in_process ? 1 : std::min(jobs, devices * most_jobs_on(platform));
   }
   return jobs;
-}
-
-void check_decode_step(const cases::StepCase& which, const std::string& platform) {
-  try {
-    cases::planted_case(which, platform, 0);
-  } catch (const cases::NotOnThisPlatform&) {  // it will be skipped
-  } catch (const std::invalid_argument&) {     // so will a mode that the model cannot have
-  }
-}
-
-// A bad row is reported before anything runs.
-void validate(const SelectedAny& selected) {
-  for (const cases::AnyCase& which : selected.cases) {
-    process::Interrupts::check();
-    for (const std::string& platform : selected.platforms) {
-      if (!device::why_unavailable(platform).empty()) continue;
-      if (const cases::StepCase* steps = which.of_steps()) {
-        check_decode_step(*steps, platform);
-      } else {
-        const cases::Case& one = *which.of_op();
-        one.op->make_problem(one.row, device::open_device(platform)->properties());
-      }
-    }
-  }
-}
-
-// Makes it, and a file in it.
-void check_folder(const std::string& folder) {
-  std::error_code trouble;
-  std::filesystem::create_directories(folder, trouble);
-  if (trouble) {
-    throw UsageError(fmt::format("--dump: cannot write {}: {}", folder, trouble.message()));
-  }
-  check_writable(std::filesystem::path(folder) / "case.json");
-}
-
-// A report that cannot be written is better known before an hour of work than after it.
-void check_reports(const RunArguments& arguments) {
-  if (!arguments.json.empty() && arguments.json == arguments.junit) {
-    throw UsageError("--json and --junit name the same file");
-  }
-  if (!arguments.json.empty()) check_writable(arguments.json);
-  if (!arguments.junit.empty()) check_writable(arguments.junit);
-  if (!arguments.html.empty()) {
-    if (arguments.html == arguments.json || arguments.html == arguments.junit) {
-      throw UsageError("--html names the file of another report");
-    }
-    check_writable(arguments.html);
-  }
-  if (!arguments.dump.empty()) check_folder(arguments.dump);
-}
-
-// A folder that was asked for and is not whole: an error behind all reports.
-void check_dumps(const std::vector<Finished>& all) {
-  for (const Finished& finished : all) {
-    if (finished.dump_trouble.starts_with("cannot write")) {
-      throw std::runtime_error(finished.dump_trouble);
-    }
-  }
-}
-
-// Conditions that only a simulated device, and only plumb's own kernels, can have.
-void check_point(const Selection& selection, const SelectedAny& selected) {
-  if (selection.point.empty()) return;
-  if (std::any_of(selected.cases.begin(), selected.cases.end(),
-                  [](const cases::AnyCase& which) { return which.of_steps() != nullptr; })) {
-    throw UsageError("--point is for single ops: the conditions of a decode step are parameters");
-  }
-  const cases::Point point = cases::point_from(selection.point);
-  const auto& conditions = point.conditions;
-  const bool own = conditions.checked || conditions.order != device::Order::forward;
-  const bool simulated =
-      own || conditions.page_guards || conditions.policy != device::Policy::early;
-  if (own && !selection.plugin.empty()) {
-    throw UsageError("--point: order and checked do not apply to the kernels of a plug-in");
-  }
-  for (const std::string& platform : selected.platforms) {
-    if (!simulated || platform.starts_with("sim-")) continue;
-    throw UsageError("--point: order, policy, checked and page_guards are for simulated platforms");
-  }
-}
-
-bool captures(const cases::AnyCase& which) {
-  using Mode = cases::Scenario::Mode;
-  const cases::Case* const one = which.of_op();
-  return one != nullptr &&
-         (one->scenario->mode == Mode::full_graph || one->scenario->mode == Mode::concurrent);
-}
-
-// An expectation that no case can disappoint.
-void check_kernels(const Selection& selection, const SelectedAny& selected) {
-  if (selection.kernels.empty() || std::ranges::any_of(selected.cases, captures)) return;
-  throw UsageError(
-      "--expect-kernel: no selected case of an op captures a graph (full_graph and concurrent do)");
-}
-
-// A store that cannot be used is better known before the first case.
-void check_goldens(const RunArguments& arguments, const SelectedAny& selected) {
-  const std::string folder = golden_folder(arguments);
-  if (folder.empty()) return;
-  if (!std::filesystem::is_directory(folder)) throw UsageError(folder + ": no folder of goldens");
-  GoldenChecker checker(folder);
-  for (const cases::AnyCase& any : selected.cases) {
-    const cases::Case* which = any.of_op();
-    if (which == nullptr || !golden::wants_golden(*which)) continue;
-    for (const std::string& platform : selected.platforms) checker.find(platform, *which);
-  }
 }
 
 // 1 if a cell of the coverage table has too few cases: they may have vanished without a failure.
@@ -278,7 +167,9 @@ CaseKinds kinds_of(const Selection& selection) {
 std::vector<Task> tasks_of(const SelectedAny& selected) {
   std::vector<Task> tasks;
   for (const cases::AnyCase& which : selected.cases) {
-    for (const std::string& platform : selected.platforms) tasks.push_back({&which, platform});
+    for (const std::string& platform : selected.platforms) {
+      tasks.push_back({&which, platform, tasks.size()});
+    }
   }
   return tasks;
 }
@@ -321,8 +212,8 @@ RunRecord run_tasks(const std::vector<Task>& tasks, const SelectedAny& selected,
   RunRecord run;
   try {
     if (!arguments.selection.plugin.empty()) arguments.plugin = find_plugin(arguments);
-    validate(selected);
-    check_goldens(arguments, selected);
+    check_rows(tasks);
+    check_goldens(arguments, tasks);
     report_all(tasks, arguments, jobs, selected.tier, run);
   } catch (const process::Interrupted& interrupted) {
     const int signal = interrupted.signal();
@@ -334,60 +225,95 @@ RunRecord run_tasks(const std::vector<Task>& tasks, const SelectedAny& selected,
   return run;
 }
 
+SelectedAny select_cases(const RunArguments& arguments) {
+  SelectedAny selected = select_any(arguments.selection, kinds_of(arguments.selection));
+  check_point(arguments.selection, selected);
+  check_kernels(arguments.selection, selected);
+  return selected;
+}
+
+// Threads of the reference in each of the processes that run cases side by side.
+int share_cores(const RunArguments& arguments, const SelectedAny& selected) {
+  const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  const int jobs = jobs_of(arguments, selected, cores);
+  reference::set_thread_count(std::max(1, cores / jobs));
+  return jobs;
+}
+
+int serve_run(const RunArguments& arguments) {
+  const SelectedAny selected = select_cases(arguments);
+  share_cores(arguments, selected);
+  return serve_cases(tasks_of(selected), arguments, selected.tier);
+}
+
+// Which of the selected cases are this command's, and which of these are done.
+struct PlannedRun {
+  std::vector<Task> tasks;
+  ResumedRun parts;
+  RunReport report;  // without cases
+};
+PlannedRun plan_run(const RunArguments& arguments, const SelectedAny& selected, RunOrigin origin) {
+  PlannedRun plan{.tasks = tasks_of(selected)};
+  if (arguments.last_failed) plan.tasks = last_failed(plan.tasks, arguments.json);
+  std::optional<ShareOfRun> share = take_share(plan.tasks, selected, arguments);
+  plan.report = report_of(arguments, selected, std::move(share), std::move(origin));
+  plan.parts.left = plan.tasks;
+  if (arguments.resume) plan.parts = resume(plan.tasks, arguments.json, plan.report);
+  return plan;
+}
+
+// Runs what is left, and completes the report. The tasks beside it are those of the results.
+std::pair<RunRecord, std::vector<Task>> carry_out(PlannedRun& plan, const SelectedAny& selected,
+                                                  int jobs, RunArguments& arguments) {
+  RunRecord run = run_tasks(plan.parts.left, selected, jobs, arguments);
+  plan.report.plugin = arguments.plugin;
+  plan.report.without_pictures = plan.parts.without_pictures;
+  TasksAndResults whole =
+      whole_run(plan.tasks, std::move(plan.parts.done), plan.parts.left, std::move(run.all));
+  run.all = std::move(whole.all);
+  if (run.interruption) run.interruption->cases = plan.tasks.size();
+  return {std::move(run), std::move(whole.tasks)};
+}
+
 }  // namespace
 
 int run_command(RunArguments arguments) {
   const auto start = std::chrono::steady_clock::now();
   // Whoever reads the text may stop reading: the reports and the exit code are still wanted.
   std::signal(SIGPIPE, SIG_IGN);
-  const bool has_origin =
-      arguments.resume ||
-      (!process::is_worker() && (!arguments.json.empty() || !arguments.html.empty()));
-  RunOrigin origin = has_origin ? origin_of_process() : RunOrigin();
-  // A second signal ends plumb at once, and with it the workers.
-  std::optional<process::Interrupts> interrupts;
-  if (!process::is_worker()) interrupts.emplace(process::Interrupts::Second::ends_at_once);
   arguments.seed = parse_seed(arguments.seed_text);
-  const SelectedAny selected = select_any(arguments.selection, kinds_of(arguments.selection));
-  check_point(arguments.selection, selected);
-  check_kernels(arguments.selection, selected);
-  std::vector<Task> tasks = tasks_of(selected);
-  if (arguments.last_failed) tasks = last_failed(tasks, arguments.json);
-  const std::optional<ShareOfRun> share = take_share(tasks, selected, arguments);
-  RunReport report = report_of(arguments, selected, share, std::move(origin));
-  ResumedRun parts{.left = tasks};
-  if (arguments.resume) parts = resume(tasks, arguments.json, report);
-  const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  if (!arguments.devices.empty() && !process::is_worker()) {
-    if (arguments.in_process)
+  if (process::is_worker()) return serve_run(arguments);
+  const bool has_report = !arguments.json.empty() || !arguments.html.empty();
+  RunOrigin origin = has_report ? origin_of_process() : RunOrigin();
+  // A second signal ends plumb at once, and with it the workers.
+  const process::Interrupts interrupts(process::Interrupts::Second::ends_at_once);
+  const SelectedAny selected = select_cases(arguments);
+  PlannedRun plan = plan_run(arguments, selected, std::move(origin));
+  if (!arguments.devices.empty()) {
+    if (arguments.in_process) {
       throw UsageError("--devices is for workers, and --in-process has none");
+    }
     arguments.worker_devices = devices_named(arguments.devices, selected.platforms);
   }
-  const int jobs = jobs_of(arguments, selected, cores);
-  reference::set_thread_count(std::max(1, cores / jobs));
-  if (process::is_worker()) return serve_cases(parts.left, arguments, selected.tier);
+  const int jobs = share_cores(arguments, selected);
   check_reports(arguments);
-  if (share && tasks.empty()) {
-    put(fmt::format("no case in shard {} of {}\n", share->index + 1, share->total));
-    report.code = 0;
-    write_reports({}, arguments, report);
+  if (plan.report.share && plan.tasks.empty()) {
+    put(fmt::format("no case in shard {} of {}\n", plan.report.share->index + 1,
+                    plan.report.share->total));
+    plan.report.code = 0;
+    write_reports({}, arguments, plan.report);
     return 0;
   }
-  RunRecord run = run_tasks(parts.left, selected, jobs, arguments);
-  report.plugin = arguments.plugin;
-  report.without_pictures = parts.without_pictures;
-  TasksAndResults whole = whole_run(tasks, std::move(parts.done), parts.left, std::move(run.all));
-  run.all = std::move(whole.all);
-  if (run.interruption) run.interruption->cases = tasks.size();
+  const auto [run, tasks] = carry_out(plan, selected, jobs, arguments);
   const int code = code_of(run, arguments);
   // The reports first: standard output may be a pager that nobody reads to its end.
   std::exception_ptr not_written;
   try {
-    write_reports(run, arguments, std::move(report));
+    write_reports(run, arguments, std::move(plan.report));
   } catch (...) {
     not_written = std::current_exception();
   }
-  print_results(whole.tasks, run, arguments, seconds_since(start));
+  print_results(tasks, run, arguments, seconds_since(start));
   if (not_written) std::rethrow_exception(not_written);
   check_dumps(run.all);
   return code;

@@ -3,8 +3,6 @@
 
 #include <map>
 #include <memory>
-#include <string>
-#include <utility>
 
 #include "cases/drivers/run.h"
 #include "device/device.h"
@@ -26,18 +24,14 @@ double cost_of(const cases::Case& which, const cases::RunOptions& options) {
 }  // namespace
 
 std::vector<double> costs_of(const std::vector<Task>& tasks, cases::Tier tier, std::uint64_t seed) {
-  std::map<std::pair<const cases::AnyCase*, std::string>, double> known;
+  std::map<const cases::AnyCase*, double> known;
   std::vector<double> costs;
   for (const Task& task : tasks) {
+    const auto [at, is_new] = known.try_emplace(task.which, kDecodeSteps);
     const cases::Case* const which = task.which->of_op();
-    if (which == nullptr) {
-      costs.push_back(kDecodeSteps);
-      continue;
+    if (is_new && which != nullptr) {
+      at->second = cost_of(*which, {.platform = "sim-sm90", .tier = tier, .seed = seed});
     }
-    const bool simulated = task.platform.starts_with("sim-");
-    const std::string platform = simulated ? task.platform : "sim-sm90";
-    const auto [at, is_new] = known.try_emplace({task.which, platform}, 0);
-    if (is_new) at->second = cost_of(*which, {.platform = platform, .tier = tier, .seed = seed});
     costs.push_back(at->second);
   }
   return costs;

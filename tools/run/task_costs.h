@@ -10,8 +10,8 @@
 
 namespace plumb::tools {
 
-// Nanoseconds, roughly, of each task. The same numbers on every machine: also the cost of a real
-// device's cases is that of a simulated device with the same shapes.
+// Nanoseconds, roughly, of each task. On every machine and for every platform those of the case on
+// sim-sm90: shards have to be the same where a device is and where it is not.
 std::vector<double> costs_of(const std::vector<Task>& tasks, cases::Tier tier, std::uint64_t seed);
 
 }  // namespace plumb::tools
