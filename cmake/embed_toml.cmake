@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# TOML files travel inside the binary: makes generated/HEADER with an array NAME of their names and texts, and sets
-# HEADER_VARIABLE to its path, which is a source of the target that includes it.
+# Embeds TOML files in the binary. Generates generated/HEADER with an array NAME of their names and
+# texts, and sets HEADER_VARIABLE to its path. A target that includes the header lists that path as
+# a source.
 function(plumb_embed_toml header_variable header name)
   set(path ${PROJECT_BINARY_DIR}/generated/${header})
   set(files ${ARGN})

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# PLUMB_HDF5 and PLUMB_HDF5_HEADERS. Not by find_package: what it reports includes all that the library's
-# network drivers need, which nobody here uses. The shared library loads that too, thirty libraries
-# and two thirds of the time that plumb takes to start, so the static one is taken where it is.
+# Sets PLUMB_HDF5 and PLUMB_HDF5_HEADERS. find_package is not used, because its result includes the
+# libraries of HDF5's network drivers, which plumb does not need. The shared library loads them too:
+# thirty libraries and two thirds of plumb's start time. So the static library is used if it is
+# there.
 find_path(PLUMB_HDF5_HEADERS hdf5.h PATH_SUFFIXES hdf5/serial REQUIRED)
 find_library(PLUMB_HDF5_ARCHIVE NAMES libhdf5_serial.a libhdf5.a)
 set(PLUMB_HDF5 ${PLUMB_HDF5_ARCHIVE})

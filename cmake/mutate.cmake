@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Writes a mutant: the file with one piece of its text replaced. The piece must occur exactly once, so
-# that a mutant cannot drift away from the kernel that it is made from.
+# Writes a mutant: a file with one piece of its text replaced. The piece must occur exactly once.
+# Otherwise the build fails, so that a mutant is updated together with its kernel.
 #   cmake -DNAME=... -DINPUT=... -DOUTPUT=... -DFROM_FILE=... -DTO_FILE=... -P mutate.cmake
 file(READ ${INPUT} text)
 file(READ ${FROM_FILE} from)

@@ -2,7 +2,7 @@
 # Compiles the files of the HTML report into the binary:
 # cmake -DOUTPUT=... -DTEMPLATE=... -DSTYLE=... -DSCRIPTS=a;b -P page_files.cmake
 set(texts "")
-# name, then the files whose texts it joins.
+# Arguments: name, then the files whose joined text it gets.
 function(plumb_append_text name)
   set(text "")
   foreach(file ${ARGN})

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-# What most sources of a target include, compiled once for all of them. With PLUMB_PRECOMPILED_HEADERS=others
-# none of plumb's own: a source that does not include what it uses of them then does not compile.
-# Named relative to the source folder: a compiler cache then knows them in every checkout.
+# Precompiled headers: the headers that most sources of a target include. With
+# PLUMB_PRECOMPILED_HEADERS=others they contain none of plumb's own headers, so that a source that
+# lacks such an #include does not compile. Paths are relative to the source folder, so that a
+# compiler cache can share them between checkouts.
 set(standard_headers <algorithm> <array> <cmath> <cstdint> <functional> <map> <memory> <optional>
     <span> <string> <string_view> <utility> <vector>)
 set(case_headers <fmt/format.h>)
 set(report_headers <fmt/format.h> <nlohmann/json.hpp>)
-# Half of what a source of the tool or of a test has to read.
+# Half of the text that a source of the tool or of a test has to read.
 set(step_headers <chrono> <filesystem> <fstream> <thread>)
 if(NOT PLUMB_PRECOMPILED_HEADERS STREQUAL "others")
   list(APPEND case_headers <cases/tables/problem.h>)
@@ -18,8 +19,8 @@ target_precompile_headers(plumb_sim PRIVATE ${standard_headers} <fmt/format.h>)
 target_precompile_headers(plumb_judge PRIVATE ${standard_headers} ${case_headers})
 target_precompile_headers(plumb_cases PRIVATE ${standard_headers} ${case_headers})
 target_precompile_headers(plumb_decode_watch REUSE_FROM plumb_cases)
-# One set of headers serves all targets of a kind (library or program) that have the same flags, and at least
-# the macros of the target that has it.
+# Targets of one kind (library or program) share a set of headers if they have the same flags and at
+# least the macros of the target that owns the set.
 target_precompile_headers(plumb_golden PRIVATE ${standard_headers} ${case_headers} ${report_headers} ${step_headers})
 target_precompile_headers(plumb_decode_faults REUSE_FROM plumb_golden)
 target_precompile_headers(plumb_tools PRIVATE ${standard_headers} ${case_headers} ${report_headers} ${step_headers})
@@ -37,7 +38,7 @@ if(PLUMB_TESTS STREQUAL "all")
   target_precompile_headers(plumb_bisect_tests REUSE_FROM plumb_command_line_tests)
 endif()
 
-# Of all kernels for the simulator that are compiled with the same flags: one for all of them.
+# One set for all simulator kernels that are compiled with the same flags.
 set(kernel_headers ${standard_headers} <concepts> <exception> <limits> <source_location> <tuple>
     <type_traits>)
 file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/generated/kernel_headers.cpp CONTENT "")

@@ -4,7 +4,7 @@
 
 cmake_minimum_required(VERSION 3.25)
 
-# Adds `file` and what it includes to ${found}.
+# Adds `file` and the files that it includes to ${found}.
 function(follow file)
   get_property(found GLOBAL PROPERTY found)
   if(file IN_LIST found)

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-# Sources of a target that one call of the compiler takes, PLUMB_UNITY at a time: they share what they include
-# and the templates that they use. CMake's own unity builds name sources by absolute paths, so that a compiler
-# cache would know none of another checkout. Kernels stand alone, because each set has a namespace of its own;
-# so does the reference: its loops are what verdicts wait for, and no compiler is to inline one file into another.
-# A source with SKIP_UNITY_BUILD_INCLUSION stands alone too: one with a codec, because whoever sees its templates
-# compiles them again for each struct that he sends.
+# Compiles up to PLUMB_UNITY sources of a target in one compiler call, so that they share included
+# headers and template instances. CMake's own unity builds name sources by absolute paths, so that a
+# compiler cache could not share them between checkouts. Kernels are compiled alone, because each
+# set has a namespace of its own. The reference is compiled alone, because verdicts wait for its
+# loops and no compiler should inline one file into another. Sources with SKIP_UNITY_BUILD_INCLUSION
+# are compiled alone too: those with a codec, because every source that sees its templates compiles
+# them again for each struct that it sends.
 function(plumb_compile_together target)
   get_target_property(sources ${target} SOURCES)
   get_target_property(folder ${target} SOURCE_DIR)

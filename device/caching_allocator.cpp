@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Pieces of all segments stand in one map by address, so that neighbours are found and joined.
+// Pieces of all segments are in one map by address, so that adjacent free pieces are found and
+// merged.
 #include "device/caching_allocator.h"
 
 #include <algorithm>
@@ -15,7 +16,7 @@ namespace {
 constexpr std::size_t kQuarantineBytes = std::size_t{64} << 20;
 constexpr std::size_t kPatternWords = std::size_t{512} << 10;
 
-// Static, because a captured copy reads it at every replay.
+// Static because a captured copy node reads this memory at every replay.
 const std::vector<std::uint16_t>& pattern() {
   static const std::vector<std::uint16_t> words(kPatternWords, kCachePoison);
   return words;
@@ -38,7 +39,8 @@ CachingAllocator::CachingAllocator(Device& device, Stream stream, Reuse reuse)
     : device_(device), stream_(stream), reuse_(reuse), pools_(1, true) {}
 
 CachingAllocator::~CachingAllocator() {
-  // A capture that an exception left open refuses; the device then keeps the memory until it goes.
+  // device_.free throws if an exception left a capture open. The device then keeps the memory until
+  // it is destroyed itself.
   try {
     for (const auto& [address, piece] : pieces_) {
       if (address == address_of(piece.segment)) device_.free(piece.segment);

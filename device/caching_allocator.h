@@ -1,28 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A caching allocator with graph pools, as inference engines have, on top of any Device. It serves
-// one stream: all users of its memory run there, so that a block may be handed on while work with
-// its last owner is still pending.
+// A caching allocator with graph pools, like those of inference engines, on top of any Device. It
+// serves one stream: all work on its memory runs there. So a freed block may be reused while work
+// of its previous owner is still pending.
 //
-// Memory comes from the device in segments, is cut into pieces of 256 bytes and multiples, and goes
-// back when the allocator or the pool goes. An allocation takes the smallest free piece that
-// suffices (of equals the lowest), and only without one a new segment. Pieces have no guard zones
-// between them.
+// Memory comes from the device in segments, which are cut into pieces whose sizes are multiples of
+// 256 bytes. Segments go back to the device when the allocator or their pool is destroyed. An
+// allocation takes the smallest free piece that is large enough (of equal ones the lowest address).
+// A new segment is allocated only if no free piece fits. There are no guard zones between pieces.
 //
-//   Reuse::at_once     a freed piece is free at once and keeps its bytes: who still holds its
-//   address
-//                      reads, and overwrites, plausible bytes of somebody else. What engines do.
-//   Reuse::quarantine  a freed piece is filled with kCachePoison, in stream order, and not used
-//   again
-//                      until 64 MiB have been freed after it: who still holds its address reads
-//                      poison, and check_quarantine finds what was written.
+//   Reuse::at_once     As in engines: a freed piece is free at once and keeps its bytes. A stale
+//                      pointer then reads and overwrites plausible bytes of another tensor.
+//   Reuse::quarantine  A freed piece is filled with kCachePoison, in stream order, and is not
+//                      reused before 64 MiB more have been freed. A stale pointer then reads
+//                      poison, and check_quarantine reports writes through it.
 //
-// Pools. Between begin_pool and end_pool every allocation comes from that pool, and nobody else is
-// ever given memory of it, until release_pool says that its graphs are gone. Inside a capture the
-// device refuses plain allocation, so that a pool can serve only what reserve, or use before the
-// capture, gave it; without an active pool an allocation inside a capture is a plain one and fails
-// as such, even if a free piece is there: the graph would keep an address that others are given
-// later.
+// Pools: between begin_pool and end_pool every allocation comes from the active pool. Memory of a
+// pool serves no other allocation until release_pool, which is called when the pool's graphs are
+// destroyed. The device refuses plain allocation during a capture, so a pool then serves only
+// memory from `reserve` or from allocations before the capture. Without an active pool, an
+// allocation during a capture fails even if a free piece exists: the graph would keep an address
+// that is later given to another owner.
 #pragma once
 
 #include <cstddef>
@@ -37,11 +35,12 @@
 
 namespace plumb::device {
 
-inline constexpr std::size_t kGranule = 256;  // bytes; the size of a piece is a multiple
-// Bytes of the piece that a request of `bytes` gets.
+inline constexpr std::size_t kGranule = 256;  // bytes; piece sizes are multiples of it
+// Size in bytes of the piece that serves a request of `bytes`.
 std::size_t granules(std::size_t bytes);
 
-inline constexpr std::uint16_t kCachePoison = 0x7FF9;  // NaN as bf16, in pairs as fp32
+// a NaN in bf16; two of them are a NaN in fp32
+inline constexpr std::uint16_t kCachePoison = 0x7FF9;
 
 class CachingAllocator {
  public:
@@ -49,29 +48,31 @@ class CachingAllocator {
   using Pool = int;
 
   CachingAllocator(Device& device, Stream stream, Reuse reuse);
-  // Gives everything back to the device, used or not.
+  // Returns all memory to the device, also pieces that are still used.
   ~CachingAllocator();
   CachingAllocator(const CachingAllocator&) = delete;
   CachingAllocator& operator=(const CachingAllocator&) = delete;
 
   // 256-byte aligned. Throws what Device::allocate throws.
   void* allocate(std::size_t bytes, std::string_view label);
-  // Throws invalid_argument for what is not the start of a used piece. Inside a capture a piece
-  // from outside the active pool goes into quarantine unpoisoned: the filling would become part of
-  // the graph.
+  // Throws invalid_argument unless `memory` is the start of a used piece. Under Reuse::quarantine
+  // during a capture, a piece from outside the active pool is not poisoned: the fill would become a
+  // node of the graph.
   void free(void* memory);
 
-  // Number of the allocation that the address belongs to, another one for each; 0: of none.
+  // Number of the allocation that contains `address`, 0 if there is none. No number is used twice.
   std::uint64_t allocation_of(const void* address) const;
 
   Pool create_pool();
-  void reserve(Pool pool, std::size_t bytes);  // one free piece of this size, outside captures
+  // adds one free piece of this size; call it outside captures
+  void reserve(Pool pool, std::size_t bytes);
   void begin_pool(Pool pool);
   void end_pool();
-  // Throws invalid_argument, and names the piece, if one of the pool is still in use.
+  // Throws invalid_argument that names the piece if a piece of the pool is still in use.
   void release_pool(Pool pool);
 
-  // Quarantined pieces outside pools that somebody has written to, since the last call. Waits.
+  // Finds quarantined pieces outside pools whose bytes were changed since the last call, and
+  // poisons them again. Waits for the stream.
   std::vector<GuardDamage> check_quarantine();
 
  private:
@@ -81,8 +82,8 @@ class CachingAllocator {
     void* segment = nullptr;
     Pool pool = 0;
     PieceState state = PieceState::free;
-    std::uint64_t allocation = 0;  // counts from 1
-    std::string label;             // of the last owner
+    std::uint64_t allocation = 0;  // number of the allocation, from 1
+    std::string label;             // the label that the last owner gave
   };
   using Pieces = std::map<std::uintptr_t, CachedPiece>;
 
@@ -96,15 +97,15 @@ class CachingAllocator {
   Device& device_;
   const Stream stream_;
   const Reuse reuse_;
-  Pieces pieces_;  // of all segments, by address
+  Pieces pieces_;  // pieces of all segments, by address
   std::uint64_t allocations_ = 0;
-  std::vector<bool> pools_;  // which exist; 0 is everything outside pools
+  std::vector<bool> pools_;  // whether each pool exists; pool 0 is all memory outside pools
   Pool active_ = 0;
   std::deque<std::uintptr_t> quarantined_;  // oldest first
   std::size_t quarantined_bytes_ = 0;
 };
 
-// The pool is active while this lives.
+// Makes the pool active for the lifetime of this object.
 class PoolScope {
  public:
   PoolScope(CachingAllocator& allocator, CachingAllocator::Pool pool) : allocator_(allocator) {

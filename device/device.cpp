@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Names: of faults, of platforms. Which platforms this build can open.
+// Names of error kinds, and the platforms that this build can open.
 #include "device/device.h"
 
 #include <algorithm>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the host sees of a device: memory, streams, events, copies, graphs. One implementation per
-// back end (sim, cuda, hip). Every call that fails throws DeviceError, whose message names the call
-// and what was wrong. Handles are opaque pointers, so that they pass through the C ABI unchanged.
+// The host's view of a device: memory, streams, events, copies, graphs. One implementation per back
+// end (sim, cuda, hip). Every call that fails throws DeviceError, whose message names the call and
+// the cause. Handles are opaque pointers because they pass through the C ABI unchanged.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@
 
 namespace plumb::device {
 
-// Names of what can go wrong, stable: tests and reports match on them.
+// Kinds of errors. Their names are stable because tests and reports compare them.
 enum class ErrorKind {
   invalid_argument,
   out_of_memory,
@@ -27,15 +27,15 @@ enum class ErrorKind {
   use_after_free,
   uninitialized_read,
   race,
-  divergent_barrier,  // lanes or threads meet at different source lines
+  divergent_barrier,  // lanes or threads wait at barriers in different source lines
   exited_lane,        // a wave operation names a lane that has returned
   deadlock,
-  capture_unsupported,  // something that a capture may not contain
-  capture_invalid,      // ended or replayed in a wrong state
-  held_by_graph,        // memory given back that a graph would still use
+  capture_unsupported,  // an operation that a capture may not contain
+  capture_invalid,      // a capture or graph that is ended or replayed in a wrong state
+  held_by_graph,        // memory is freed while a graph that can be replayed holds its address
   guard_damaged,
   timeout,
-  unsupported,  // said by the work itself: legal, but the implementation does not do it
+  unsupported,  // legal, but not supported by the implementation
   other
 };
 std::string_view name_of(ErrorKind kind);
@@ -53,31 +53,33 @@ enum class Fp8Dialect { e4m3fn, e4m3fnuz };
 
 struct Properties {
   std::string platform;  // "sim-sm90", "cuda-sm90", ...
-  std::string name;      // of the product; "" where it is simulated
-  std::string runtime;   // versions of the vendor's runtime and driver; "" where it is simulated
+  std::string name;      // product name of the card; "" on simulated platforms
+  std::string runtime;   // versions of the vendor's runtime and driver; "" on simulated platforms
   bool simulated = false;
   int wave_size = 32;
   int multiprocessors = 1;
   int max_threads_per_block = 1024;
   std::size_t shared_bytes_per_block = 48 << 10;
-  std::size_t memory_bytes = 0;  // 0: the host's
+  std::size_t memory_bytes = 0;  // 0: as much as the host has
   std::int64_t max_grid_x = 2147483647, max_grid_y = 65535;
   Fp8Dialect fp8 =
-      Fp8Dialect::e4m3fn;  // dialect of caches that native encoders of the platform write
+      Fp8Dialect::e4m3fn;  // FP8 format that the platform's own encoders write into caches
 };
 
-// What a simulated device does to the code under test, beside running it. Real devices ignore it.
-enum class Order { forward, reverse, random };  // in which threads of a block, and blocks, run
-// late: nothing executes before something waits for it. interleaved: the same, and then everything
-// that is pending on any stream executes, a block of one kernel beside blocks of others.
+// Conditions under which a simulated device runs the code under test. Real devices ignore them.
+enum class Order { forward, reverse, random };  // order of blocks, and of threads in a block
+// When enqueued work runs. early: at once. late: only when the host waits for it, or for work that
+// depends on it. interleaved: as late, but then everything pending on all streams runs, with blocks
+// of different kernels in turn.
 enum class Policy { early, late, interleaved };
 struct Conditions {
   Order order = Order::forward;
   std::uint64_t seed = 0;
   Policy policy = Policy::early;
-  bool checked = false;      // kernels built with memory, race and initialisation checking
+  bool checked = false;      // kernels compiled with memory, race and initialisation checks
   bool page_guards = false;  // allocations end at an unmapped page, and are 16-byte aligned
-  // Barrier sites ("mhc_pre.cu:120") that do nothing: to prove that each is needed.
+  // Barriers that are skipped, by site ("mhc_pre.cu:120"). Tests prove with them that each is
+  // needed.
   std::vector<std::string> disabled_barriers;
 };
 
@@ -91,33 +93,36 @@ struct GraphNode {
   std::string name;  // kernel name, else empty
 };
 
-// A guard zone that somebody wrote into.
+// A guard zone with overwritten bytes.
 struct GuardDamage {
-  std::string label;        // of the allocation
+  std::string label;        // label of the allocation
   std::int64_t offset = 0;  // in bytes from the start of the allocation; negative: in front of it
   std::uint8_t expected = 0, got = 0;
   std::int64_t bytes = 0;  // how many guard bytes differ
 };
 
-inline constexpr std::size_t kLargestSparse = std::size_t{64} << 30;  // bytes
+// Most bytes of one allocate_sparse().
+inline constexpr std::size_t kLargestSparse = std::size_t{64} << 30;
 
-// For any number of host threads at once. A capture belongs to the thread that began it: it neither
-// hinders others nor takes part in what they do.
+// Any number of host threads may call a device at once. A capture belongs to the thread that began
+// it: other threads can neither break it nor add nodes to it.
 class Device {
  public:
   virtual ~Device() = default;
   virtual const Properties& properties() const = 0;
 
-  // Plain allocation, 256-byte aligned, poisoned, between guard zones. Refused during capture.
+  // Plain allocation, 256-byte aligned (16-byte with page guards), poisoned, between guard zones.
+  // Refused during capture.
   virtual void* allocate(std::size_t bytes, std::string_view label) = 0;
-  // Reserves address space only, kLargestSparse at most; pages appear when touched and read as
-  // zero. No poison.
+  // Reserves address space only, at most kLargestSparse bytes. Pages are backed when touched, and
+  // read as zero. Not poisoned.
   virtual void* allocate_sparse(std::size_t bytes, std::string_view label) = 0;
-  // Pending work that uses the memory has to be over: free may, but need not, wait for it.
+  // The caller ensures that no pending work uses the memory: free() may wait for it, but need not.
   virtual void free(void* memory) = 0;
   virtual void* allocate_pinned(std::size_t bytes) = 0;
   virtual void free_pinned(void* memory) = 0;
-  // Damage since the last call, repaired. Does not wait: pending work has done none yet.
+  // Guard zones that were damaged since the last call; repairs them. Does not wait for pending
+  // work, whose damage only a later call can report.
   virtual std::vector<GuardDamage> check_guards() = 0;
 
   virtual Stream create_stream() = 0;
@@ -127,32 +132,33 @@ class Device {
   virtual void record(Event event, Stream stream) = 0;
   virtual void wait(Stream stream, Event event) = 0;
   virtual void synchronize_event(Event event) = 0;
-  // Events that know when they happened; the others need not. Refused where there is no clock of
-  // the device's own: a simulated platform's times would be measurements of nothing.
+  // Events that record their time; those of create_event need not. Throws on simulated platforms:
+  // their times would not be measurements of anything.
   virtual Event create_timing_event();
-  virtual double elapsed_seconds(Event from, Event to);  // both have happened
+  virtual double elapsed_seconds(Event from, Event to);  // both events have happened
   virtual void synchronize(Stream stream) = 0;
   virtual void synchronize() = 0;
 
-  // Any direction. From pageable memory: read at the call. From pinned memory: read when it runs.
-  // To pageable memory: complete on return. During capture: recorded, read at replay; refused where
-  // it would have to be complete on return.
+  // Copies in any direction. Pageable source: read during the call. Pinned source: read when the
+  // copy runs. Pageable destination: complete on return. During capture the copy becomes a node
+  // that reads at replay; a copy to pageable memory is then refused because it would have to wait.
   virtual void copy(void* to, const void* from, std::size_t bytes, Stream stream) = 0;
   virtual void fill(void* to, std::uint8_t value, std::size_t bytes, Stream stream) = 0;
   virtual void call_host(void (*function)(void*), void* argument, Stream stream) = 0;
-  // The same for a function that stands for a kernel: nodes() calls it one, by `name`, where the
-  // back end can keep that. `words`: where it keeps addresses that it will use.
+  // Like call_host, for a function that stands for a kernel: nodes() lists it as a kernel of this
+  // name if the back end can store that. `words`: memory with the addresses that the function will
+  // use.
   virtual void launch_host(std::string_view /*name*/, void (*function)(void*), void* argument,
                            std::span<const std::byte> /*words*/, Stream stream) {
     call_host(function, argument, stream);
   }
 
-  // What the runtime said of the last launch that this thread could not do; "" if it said nothing.
-  // Reading clears it.
+  // The runtime's error text for this thread's last failed launch, "" if there is none. Reading it
+  // clears it.
   virtual std::string take_launch_error() { return {}; }
 
   virtual void begin_capture(Stream stream) = 0;
-  // Whether a capture that the calling thread began is in progress: what plain allocation refuses.
+  // Whether a capture that the calling thread began is in progress. Plain allocation then throws.
   virtual bool capturing() = 0;
   virtual Graph end_capture(Stream stream) = 0;
   virtual std::vector<GraphNode> nodes(Graph graph) = 0;
@@ -160,41 +166,42 @@ class Device {
   virtual void replay(GraphExec graph, Stream stream) = 0;
   virtual void destroy_graph(Graph graph) = 0;
   virtual void destroy_graph_exec(GraphExec graph) = 0;
-  // Memory goes back to an allocator on top of the device, as with free(). If a graph that can
-  // still be replayed has an address in it, a simulated device throws held_by_graph out of the next
-  // call that needs the device: destructors give memory back.
+  // Tells the device that an allocator on top of it has freed this memory. If a graph that can
+  // still be replayed holds an address in it, the next call of a simulated device throws
+  // held_by_graph. This call does not throw, because destructors free memory.
   virtual void note_given_back(const void* /*begin*/, std::size_t /*bytes*/,
                                std::string_view /*label*/) {}
 };
 
-// Platforms this build can open, and why not where it cannot. Throws on an unknown name.
+// All platform names, and the reason why this build cannot open one. Throws on an unknown name.
 std::vector<std::string> known_platforms();
-std::string why_unavailable(std::string_view platform);  // empty: available
+std::string why_unavailable(std::string_view platform);  // empty: can be opened
 std::unique_ptr<Device> open_device(std::string_view platform, const Conditions& conditions = {});
 
-// What keeps one unit of a device busy, to measure its rate (plumb bench). Each enqueues one launch
-// and says how much work that is: bytes read and written, or operations, two per multiply-add.
+// Kernels that saturate one unit of a device, so that plumb bench can measure its rate. Each
+// function enqueues one launch and returns its amount of work: bytes read plus bytes written, or
+// operations (two per multiply-add).
 struct RateWork {
   plumb_status status = PLUMB_OK;
   double amount = 0;
 };
 struct RateKernels {
-  // Both 16-byte aligned, `bytes` a multiple of 16.
+  // `to` and `from` are 16-byte aligned, and `bytes` is a multiple of 16.
   RateWork (*copy)(void* to, const void* from, std::int64_t bytes, Stream stream);
-  // fp32 multiply-adds and bf16 matrix products with fp32 sums, all in registers and shared memory.
-  // `out`: where one number per thread goes, for kRateThreads of them.
+  // fp32 multiply-adds, and bf16 matrix products with fp32 sums; their data stays in registers and
+  // shared memory. `out`: kRateThreads floats, one result per thread.
   RateWork (*multiply_add)(float* out, Stream stream);
   RateWork (*multiply_matrices)(float* out, Stream stream);
 };
 inline constexpr std::int64_t kRateThreads = 1 << 20;
-// nullptr where there are none: on simulated platforms.
+// nullptr on simulated platforms, which have none.
 const RateKernels* rate_kernels(std::string_view platform);
 
-// nullptr for an op that the implementation lacks.
+// nullptr if the implementation does not have the op.
 const OpEntry* find_entry(const Implementation& implementation, std::string_view op);
 
-// plumb's own kernels for a platform, and the same compiled with checking (simulator only). The
-// first have, beside the ops, an entry for what stands beside ops (device/background_load).
+// plumb's own kernels for a platform, and the same kernels compiled with checks (simulator only).
+// builtin_implementation also has an entry for the occupancy hog of device/background_load.
 const Implementation& builtin_implementation(std::string_view platform);
 const Implementation& checked_implementation(std::string_view platform);
 

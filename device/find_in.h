@@ -6,8 +6,8 @@
 
 namespace plumb::device {
 
-// What a map has under the key. Throws std::out_of_range with `missing`: a map's own error names
-// neither the key nor what it is of.
+// The value of `key`. Throws std::out_of_range with the text `missing`, because the exception of
+// Map::at names neither the key nor the map.
 template <class Map>
 auto& find_in(Map& map, const typename Map::key_type& key, const std::string& missing) {
   const auto found = map.find(key);

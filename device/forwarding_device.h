@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A device that hands every call on to another one: what decorators derive from.
+// A device that forwards every call to another one: the base class of decorators.
 #pragma once
 
 #include <memory>
@@ -16,7 +16,7 @@ class ForwardingDevice : public Device {
  public:
   explicit ForwardingDevice(std::unique_ptr<Device> inner)
       : owned_(std::move(inner)), inner_(owned_.get()) {}
-  // Of a device that outlives it.
+  // Forwards to a device that outlives this one.
   explicit ForwardingDevice(Device& inner) : inner_(&inner) {}
 
   const Properties& properties() const override { return inner_->properties(); }

@@ -15,7 +15,7 @@ struct LaunchShape {
   std::size_t dynamic_shared_bytes = 0;
 };
 
-// For kernels that compute indices of these in 32 bits.
+// Whether all sizes fit int32. For kernels that compute indices below these sizes in 32 bits.
 template <class... Sizes>
 constexpr bool fits_int(Sizes... sizes) {
   return (std::in_range<std::int32_t>(sizes) && ...);

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Host state of an op that outlives its launches: whether its plan is made, and what the
-// implementation keeps.
+// Host state of an op that outlives single launches: whether its plan has been made, and the
+// implementation's own state.
 #pragma once
 
 #include "device/op_entry.h"
 
 namespace plumb::device {
 
-// For one entry, and one thread at a time.
+// For one op entry. One thread may use it at a time.
 class LaunchState {
  public:
   LaunchState() = default;
@@ -16,11 +16,12 @@ class LaunchState {
   LaunchState(const LaunchState&) = delete;
   LaunchState& operator=(const LaunchState&) = delete;
 
-  // The implementation's own state, created at the first call. Null: it keeps none.
+  // The implementation's own state, created by the first call. Null if the implementation keeps no
+  // state.
   void* own(const OpEntry& entry, const void* params);
-  // Enqueues the plan if it is not made, and the launch.
+  // Enqueues the plan unless it has been made, then the launch.
   plumb_status launch(const OpEntry& entry, const void* params);
-  // Whether the plan was made before. It is now.
+  // Marks the plan as made. Returns whether it was made before.
   bool mark_planned();
 
  private:

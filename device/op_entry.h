@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What an implementation offers: entries by op name, plumb's own kernels or a plug-in's.
+// The ops that an implementation offers, by name. The implementation is plumb's own kernels or a
+// plug-in.
 #pragma once
 
 #include <plumb/ops/types.h>
@@ -12,28 +13,29 @@
 namespace plumb::device {
 
 struct OpEntry {
-  std::string_view op;  // lasts as long as the program
+  std::string_view op;  // must point to text that is never freed
   plumb_status (*launch)(const void* params) = nullptr;
   plumb_numerics numerics = {};
-  // As in plumb_plugin.h; null: `numerics` for every launch.
+  // Sets the numerics of a launch with these parameters (numerics_of in plumb_plugin.h). Null:
+  // `numerics` holds for every launch.
   void (*numerics_of)(const void* params, plumb_numerics* numerics) = nullptr;
 
-  // Choices of the op that the implementation has made: "floor=1e-10 ties=even", as in
-  // plumb_plugin.h.
+  // The implementation's values of the op's choices, as in plumb_plugin.h: "floor=1e-10 ties=even".
   std::string contract = {};
 
-  // Whether it has made this choice: "outputs=out".
+  // Whether `contract` contains this choice, such as "outputs=out".
   bool chooses(std::string_view choice) const {
     const std::string words = " " + contract + " ";
     return words.find(" " + std::string(choice) + " ") != std::string::npos;
   }
 
-  // As in plumb_plugin.h; null: the implementation keeps no state, and plans in `launch`.
+  // Functions for host state and tile plan, as in plumb_plugin.h. Null: the implementation keeps no
+  // state, and makes its plan in `launch`.
   void* (*state_create)(const void* params) = nullptr;
   void (*state_destroy)(void* state) = nullptr;
   plumb_status (*plan)(const void* params) = nullptr;
 
-  // What a launch with these parameters promises.
+  // The numerics that a launch with these parameters promises.
   plumb_numerics declared(const void* params) const {
     plumb_numerics own = numerics;
     if (numerics_of != nullptr) numerics_of(params, &own);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Texts of plug-ins, commits and files in a line of a report. Escape sequences in them would
-// control the terminal.
+// Removes control characters from texts of plug-ins, commits and files before they are printed:
+// escape sequences in them would control the terminal.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace plumb::device {
 
-// The text with a space for each control character: those of ASCII, and U+0080 to U+009F in UTF-8.
+// `text` with each control character (ASCII, and U+0080 to U+009F in UTF-8) replaced by a space.
 inline std::string plain_line(std::string_view text) {
   std::string line;
   for (std::size_t i = 0; i < text.size(); ++i) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a thread loads or stores in one access (load_vector, store_vector of device/simt.h).
+// The unit that a thread loads or stores in one access (load_vector, store_vector of
+// device/simt.h).
 #pragma once
 
 namespace plumb::device {

@@ -9,7 +9,9 @@ namespace plumb::cases {
 
 namespace {
 
-// Of a magnitude: what two devices may make of one sum.
+// Two right values of different devices may differ by kUlps times this fraction of the larger
+// value. For fp32 the fraction is far above an ulp, because sums in another order differ by many
+// ulps.
 constexpr double kUlps = 4;
 constexpr double kBf16Ulp = 0x1p-8, kF32Ulp = 0x1p-16;
 
@@ -22,7 +24,7 @@ class ValueComparison {
         size_(size_of(dtype_)),
         exact_(closeness == Closeness::bits || !is_float(dtype_)) {}
 
-  // Bit for bit, elements first .. last - 1.
+  // True if elements [first, last) are equal bit for bit.
   bool identical(const HostTensor& a, const HostTensor& b, std::int64_t first,
                  std::int64_t last) const {
     const std::size_t begin = static_cast<std::size_t>(first) * size_;
@@ -91,10 +93,10 @@ Match match(const HostTensor& observed, const HostTensor& right, const HostTenso
   if (observed.bytes() == right.bytes() && hypothesis.bytes() == right.bytes()) return result;
   const ValueComparison compare(observed, closeness);
   const std::int64_t elements = observed.extent();
-  // In the row beside; of a single row, in the column beside.
+  // Distance to the same column of the next row, or to the next column if there is one row.
   const std::int64_t beside = observed.rows() > 1 ? elements / observed.rows() : 1;
   for (std::int64_t i = 0; i < elements; ++i) {
-    // Most of a tensor is right, and a hypothesis leaves most of it so.
+    // Fast path: most of a tensor is right, also under a hypothesis.
     if (i % kAtOnce == 0) {
       const std::int64_t last = std::min(i + kAtOnce, elements);
       if (compare.identical(observed, right, i, last) &&

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How well a hypothesis explains what was observed: of the values that are wrong, how many are what
-// they would be if it were true, set against what it would explain by chance.
+// How well a hypothesis explains the observed values: the share of the wrong values that it
+// predicts, compared with the share that it would predict by chance.
 #pragma once
 
 #include <cstdint>
@@ -10,27 +10,31 @@
 
 namespace plumb::cases {
 
-// Are two values of a type the same?
+// When two values count as equal.
 enum class Closeness {
-  bits,  // both from the simulator, or both from one device
-  ulps  // from devices that round elsewhere: a few units in the last place of a floating-point type
+  bits,  // equal bits: both values come from the simulator or from one device
+  // within 2^-6 (bf16) or 2^-14 (fp32) of the larger value, other types equal: for values of
+  // devices that round differently
+  ulps
 };
 
-// The score that a hypothesis needs, and how close to the best one another is as good.
+// The least score of a named hypothesis, and the difference in score within which two hypotheses
+// are equally good.
 inline constexpr double kLeastScore = 0.6, kScoreMargin = 0.1;
 
 struct Match {
-  std::int64_t wrong = 0;      // observed is not right
-  std::int64_t explained = 0;  // of these, observed is what the hypothesis says
-  std::int64_t invented = 0;   // observed is right, and the hypothesis says that it is not
-  // Of the wrong: those that it would explain if it went wrong in the places beside.
+  std::int64_t wrong = 0;      // observed values that are wrong
+  std::int64_t explained = 0;  // of these, equal to the hypothesis
+  std::int64_t invented = 0;   // observed values that are right but wrong in the hypothesis
+  // Wrong values that equal the hypothesis's value of a neighbouring element, where that is wrong.
   std::int64_t by_chance = 0;
 
   Match& operator+=(const Match& more);
-  // 1: it says what was observed, and nothing else; 0: no more than chance.
+  // 1: predicts exactly the observed values; 0: no better than chance.
   double score() const;
   bool is_exact() const { return explained == wrong && invented == 0; }
-  // Too few values, or too much alike, to tell anything.
+  // True if the values cannot decide: fewer than four are wrong (is_few), or most wrong values
+  // equal the hypothesis's value of a neighbouring element too (is_alike).
   bool is_weak() const { return is_few() || is_alike(); }
   bool is_few() const;
   bool is_alike() const;
@@ -39,7 +43,7 @@ struct Match {
   double chance_share() const;
 };
 
-// All three of one shape and type.
+// All three tensors must have the same shape and dtype.
 Match match(const HostTensor& observed, const HostTensor& right, const HostTensor& hypothesis,
             Closeness closeness);
 

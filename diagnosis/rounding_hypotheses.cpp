@@ -18,7 +18,7 @@ float half_value(std::uint16_t bits) {
   return (bits & 0x8000) != 0 ? -size : size;
 }
 
-// The bf16 number next to `value` on the side of zero.
+// `value` truncated towards zero to bf16.
 std::uint16_t cut_off(double value) {
   auto single = static_cast<float>(value);
   if (std::abs(double{single}) > std::abs(value)) single = std::nextafter(single, 0.0F);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ways of rounding as explanations of a failed case. `right`: what a right kernel leaves.
+// Wrong roundings as explanations of a failed case. `right`: the results of a right kernel.
 #pragma once
 
 #include <optional>
@@ -11,14 +11,14 @@ namespace plumb::cases {
 
 bool is_compared(const TensorSpec& spec);
 
-// Each bf16 result cut off toward zero. Where the exact value lies within its error of a number
-// of the format, an honest kernel may be on either side. Nothing: the op has no such results.
+// Each bf16 result truncated towards zero. If the exact value is within its error of a bf16 number,
+// the observed value may be on either side. nullopt: the op has no bf16 results.
 std::optional<TensorSet> cut_off_results(const Problem& problem,
                                          const device::OpEntry& right_kernel,
                                          const CaseEvidence& evidence, const TensorSet& right);
 
-// Bits that are right as fp16, to the precision of bf16. Where they are not, bits that no kernel
-// stores. Nothing if fewer than half are right so.
+// The observed bits where they are right if read as fp16, to the precision of bf16; elsewhere bits
+// that no kernel stores. nullopt if fewer than half are right as fp16.
 std::optional<TensorSet> stored_as_fp16(const CaseEvidence& evidence, const TensorSet& right);
 
 }  // namespace plumb::cases

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Why a watched decode step failed: every fault of the library (faults) is planted in the
-// same steps, and what the calls of the failing step then read and write is set against what they
-// did.
+// Explains why a watched decode step failed. Plants faults of the library (faults/decode) in the
+// same steps, one at a time, and compares the values that the calls of the failing step then read
+// and write with the observed ones.
 #pragma once
 
 #include <string>
@@ -14,16 +14,16 @@
 
 namespace plumb::cases {
 
-// What a failed watch leaves.
+// Evidence of a failed watch (a run of decode steps with all detectors).
 struct StepEvidence {
   DecodeSetup setup;
   ScheduleShape shape;
-  std::vector<Finding> findings;  // of the step that failed
-  StepValues values;              // of it, or nothing: it was not taken
+  std::vector<Finding> findings;  // findings of the failed step
+  StepValues values;              // values of the failed step; empty if it was not taken
   std::string left_out;           // why the values are not kept
 };
 
-// A watch, and the evidence of its first failing step.
+// The result of a watch, and the evidence of its first failing step.
 struct WatchedFailure {
   WatchResult result;
   StepEvidence evidence;
@@ -35,7 +35,7 @@ Diagnosis diagnose_step(const StepEvidence& evidence,
 
 struct DiagnosedWatch {
   WatchResult result;
-  Diagnosis diagnosis;       // of a watch that failed
+  Diagnosis diagnosis;       // if the watch failed
   std::string skipped = {};  // why the steps could not be served
 };
 DiagnosedWatch watch_and_diagnose(const DecodeSetup& setup, const ScheduleShape& shape);

@@ -46,7 +46,7 @@ Match StepMatcher::match_up_to(std::size_t calls, const StepValues& hypothesis) 
   return all;
 }
 
-// A call that a hypothesis does not have is as it should be.
+// If the hypothesis has no values of a call, they count as right.
 Match StepMatcher::match_call(std::size_t call, const StepValues& hypothesis) const {
   Match all;
   const CallValues& wanted = right_[call];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the calls of a step did against what they would have done, bit for bit: both ran on the same
-// platform.
+// Compares the values of a step's calls with those of a hypothesis, bit for bit, because both ran
+// on the same platform.
 #pragma once
 
 #include <cstddef>
@@ -18,8 +18,8 @@ class StepMatcher {
 
   bool any_wrong() const { return first_wrong_ < right_.size(); }
   std::string first_wrong_op() const { return any_wrong() ? right_[first_wrong_].op : ""; }
-  // Of the first call with a wrong value, and of those before it, in which a true hypothesis is
-  // right too.
+  // Match over the calls up to and including the first one with a wrong value. In the calls before
+  // that one, a true hypothesis has right values too.
   Match match_first(const StepValues& hypothesis) const;
   Match match_all(const StepValues& hypothesis) const;
 
@@ -29,7 +29,7 @@ class StepMatcher {
 
   const StepValues& observed_;
   StepValues right_;
-  std::size_t first_wrong_ = 0;  // behind the last: none
+  std::size_t first_wrong_ = 0;  // index of the first wrong call; number of calls: none
 };
 
 }  // namespace plumb::cases

@@ -20,7 +20,7 @@ StepRun run_to_step(const DecodeSetup& setup, const ScheduleShape& shape, std::i
     if (i % setup.in_flight == 0) {
       if (i > 0) twin.device->synchronize();
       if (recorder) twin.recorder->poison(twin.engine.stream());
-      snapshot(twin);  // as a watch does: a race may turn on it
+      snapshot(twin);  // a watch does so here too; the same timing may decide a race
       parts.clear();
     }
     const device::decode::Counters before = twin.engine.counters();

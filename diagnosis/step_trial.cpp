@@ -12,14 +12,14 @@ namespace plumb::cases {
 
 namespace {
 
-// A hypothesis costs the steps up to the failing one, each the more the more its calls touch; so
-// many small ones are affordable.
+// Budget of a diagnosis, in small steps (up to kBytesOfSmallStep of values). Trying one fault costs
+// all steps up to the failing one; a larger step counts as several small ones.
 constexpr std::int64_t kMostSteps = 1000, kStepsOfCapture = 4;
 constexpr std::int64_t kBytesOfSmallStep = std::int64_t{16} << 20;
 constexpr std::int64_t kMostLater = 3;
 
-// Of a setup without faults. What a fault changes beside plumb's own code is where it shows best,
-// and not part of it.
+// Plants a fault into a setup without faults. Only the fault's changes to plumb's own code are
+// taken: its other settings choose a setup in which it shows well.
 DecodeSetup with_fault(const DecodeSetup& clean, const Plant& plant) {
   const DecodeSetup planted = plant(clean);
   DecodeSetup setup = clean;
@@ -42,7 +42,8 @@ double share_in_common(const Signature& a, const Signature& b) {
   return static_cast<double>(common) / static_cast<double>(std::ssize(a) + std::ssize(b) - common);
 }
 
-// Addresses, sizes and steps differ from run to run.
+// Removes all hexadecimal digits (also the letters a to f in words), because addresses, sizes and
+// steps differ from run to run.
 std::string without_numbers(std::string text) {
   std::erase_if(text, [](unsigned char c) { return std::isxdigit(c) != 0; });
   return text;
@@ -113,14 +114,15 @@ std::optional<FaultTrial> StepTrial::run(const DecodeFault& fault, const Plant& 
   return one;
 }
 
-// A kernel that is wrong shows in a call of its own first.
+// A wrong kernel of an op can only explain a failure whose first wrong call is one of that op.
 bool StepTrial::is_possible(const FaultTrial& one) const {
   const std::string& broken = one.fault->broken;
   return !one.setup.implementation || broken == evidence_.findings.front().op || threw() ||
          (matcher_ && broken == matcher_->first_wrong_op());
 }
 
-// As a watch has them: where something throws, it does so in the engine that records nothing.
+// Runs the steps with the fault. If the failed steps threw an exception, first runs them in an
+// engine that records no values, because the exception must come from it.
 void StepTrial::take_steps(FaultTrial& one) const {
   try {
     if (threw()) run_to_step(one.setup, evidence_.shape, step(), std::nullopt);
@@ -157,7 +159,7 @@ bool StepTrial::look_at_later(std::int64_t later, std::span<FaultTrial> rivals) 
       one.exact = one.exact && match.is_exact();
     }
   } catch (const std::exception&) {
-    return false;  // steps behind a failing one need not be possible
+    return false;  // after a failing step, later steps may throw
   }
   return true;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Faults tried on the steps that failed: what each would have left, and what detectors would have
-// said.
+// Tries faults on the steps that failed: the values that each fault leaves, and the findings that
+// the detectors report.
 #pragma once
 
 #include <cstdint>
@@ -16,21 +16,21 @@
 
 namespace plumb::cases {
 
-// Explains so much that no other need be tried.
+// A score from which no other fault needs to be tried.
 inline constexpr double kCertain = 0.95;
-// A share of findings in common from which they count as the same.
+// Two sets of findings count as the same if they have at least this share in common.
 inline constexpr double kSameFindings = 0.75;
 
 struct FaultTrial {
   const DecodeFault* fault = nullptr;
   DecodeSetup setup;
-  Match first = {}, whole = {};         // up to the first wrong call; of all calls
-  std::optional<double> findings = {};  // share in common with those of the failure
-  double later = 0;                     // score in steps behind the failing one
-  bool exact = true;                    // to the last bit so far
-  std::string error = {};               // that ended its steps
+  Match first = {}, whole = {};         // match up to the first wrong call, and over all calls
+  std::optional<double> findings = {};  // share of findings in common with the failure
+  double later = 0;                     // sum of scores in steps after the failing one
+  bool exact = true;                    // all values matched bit for bit so far
+  std::string error = {};               // exception that ended its steps
 
-  // Of what tells faults apart that act alike at first.
+  // Sum of the scores that distinguish faults which act alike at first.
   double sum() const;
   Explanation explanation() const;
 };
@@ -43,14 +43,15 @@ class StepTrial {
   bool threw() const;  // the steps ended with an exception
   std::int64_t step() const { return evidence_.findings.front().step; }
   bool is_affordable() const;
-  // Whatever fault is planted then, it is not what fails.
+  // True if the steps fail in the same way without any fault, so that no fault explains them. False
+  // without a run if values of the failing step are wrong.
   bool fails_without_any() const;
 
-  // The best of the fault's parameters. Nothing for a fault that this setup cannot have.
+  // Tries the fault with several parameters and returns the best trial. nullopt if this setup
+  // cannot have the fault.
   std::optional<FaultTrial> run(const DecodeFault& fault);
   void look_at_findings(FaultTrial& one) const;
-  // What failed is here to take more steps, and so are all that explain it so far. False if there
-  // is no such step.
+  // Compares the failing setup and all rivals in a later step. False if there is no such step.
   bool look_at_later(std::int64_t later, std::span<FaultTrial> rivals) const;
   bool threw_the_same(const FaultTrial& one) const;
 

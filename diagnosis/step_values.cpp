@@ -10,7 +10,7 @@ namespace {
 using device::decode::StepPart;
 using Parts = device::decode::StepSegments::Parts;
 
-// nullptr: the part has not run.
+// Recorded calls of a part of the step; nullptr if the part has not run.
 const CallRecorder::Calls* calls_of(const WatchedEngine& twin, const StepPart& part) {
   try {
     return &twin.recorder->enqueued(part);

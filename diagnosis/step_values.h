@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the calls of a decode step read and wrote, kept behind the engine that took it.
+// The values that the calls of a decode step read and wrote, copied so that they outlive the
+// engine.
 #pragma once
 
 #include <cstdint>
@@ -17,10 +18,10 @@ struct CallValues {
 };
 using StepValues = std::vector<CallValues>;  // in the order of the calls
 
-// Of a twin whose work is over, in these parts of its step. Nothing of weights, nor of parts that
-// have not run.
+// Values of a finished watched engine in these parts of its step. Weights and parts that have not
+// run are left out.
 StepValues values_of(const WatchedEngine& twin, const device::decode::StepSegments::Parts& parts);
-// How many bytes that would take.
+// Size of values_of() in bytes.
 std::int64_t bytes_of(const WatchedEngine& twin, const device::decode::StepSegments::Parts& parts);
 
 }  // namespace plumb::cases

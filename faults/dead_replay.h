@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A device whose graph replays do nothing: fault number one of every check that replays.
+// A device whose graph replays do nothing. Every check that replays graphs must find this fault.
 #pragma once
 
 #include "device/forwarding_device.h"

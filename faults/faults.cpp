@@ -49,8 +49,8 @@ std::vector<std::string> platforms_of(std::string_view list, [[maybe_unused]] bo
   return words;
 }
 
-// Captures in CUDA's global mode: an allocation by any thread is refused while there is one, and
-// spoils all that are in progress.
+// Captures in CUDA's global mode: while one is in progress, an allocation by any thread is refused,
+// and invalidates all captures in progress.
 class GlobalCaptures final : public device::ForwardingDevice {
  public:
   using ForwardingDevice::ForwardingDevice;

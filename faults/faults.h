@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Faults: deliberate, named defects that prove that plumb detects them. Three forms: mutant kernels
-// (mutants/*.cmake), decorators around a device, and policies of a run.
+// (mutants/*.cmake), decorators around a device, and wrong options of a run.
 #pragma once
 
 #include <ostream>
@@ -22,21 +22,22 @@ struct Mutant {
   device::OpEntry entry;
   device::OpEntry cuda_entry;  // without a launcher unless built with PLUMB_CUDA_MUTANTS
 };
-std::ostream& operator<<(std::ostream& out, const Mutant& mutant);  // its name
+std::ostream& operator<<(std::ostream& out, const Mutant& mutant);  // prints its name
 const std::vector<Mutant>& all_mutants();
 
-// The simulated platforms, and the available real ones that one of them stands for.
+// The given platforms and, if sim-sm90 is one of them, the CUDA platforms that are available.
 std::vector<std::string> with_real_counterparts(std::vector<std::string> simulated);
 
-// plumb's kernels with one op replaced.
+// plumb's kernels with one op replaced by the mutant.
 RunOptions with_mutant(RunOptions options, const Mutant& mutant);
-// Fault number one: replay does nothing. A graph case that still passes is empty.
+// Graph replays do nothing. A graph case that still passes proves nothing.
 RunOptions with_dead_replay(RunOptions options);
-// The state that the warm-up filled is the one that the capture starts from (vLLM #42444).
+// The capture starts from the state that the warm-up filled, and not from a fresh one (vLLM
+// #42444).
 RunOptions with_warm_up_state_kept(RunOptions options);
-// A capture that a neighbour's allocation spoils.
+// Captures in global mode: an allocation by another thread invalidates them.
 RunOptions with_global_captures(RunOptions options);
-// Runners of a concurrent case that have inputs, or the state of the op, in common.
+// Runners of a concurrent case share their inputs, or the state of the op.
 RunOptions with_runners_sharing(RunOptions options, RunOptions::Sharing what);
 
 }  // namespace plumb::cases

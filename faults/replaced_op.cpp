@@ -20,7 +20,7 @@ Implementations with_entries(const Implementations& base, const Change& change) 
              std::string_view platform, bool checked) -> const device::Implementation& {
     const device::Implementation& original =
         base ? base(platform, checked) : device::builtin_implementation(platform);
-    // Kept as long as somebody can call it.
+    // Kept in the list, because the caller keeps a reference to it.
     device::Implementation& replaced = tables->emplace_back("mutant", original.entries);
     change(platform, replaced.entries);
     return replaced;

@@ -10,16 +10,16 @@
 
 namespace plumb::cases {
 
-// By platform, as RunOptions has it.
+// Table of ops of a platform, as in RunOptions.
 using Implementations =
     std::function<const device::Implementation&(std::string_view, bool checked)>;
 
 struct Replacement {
   device::OpEntry simulated;
-  device::OpEntry cuda;  // without a launcher: there is none
+  device::OpEntry cuda;  // without a launcher if there is none
 };
-// The tables live as long as the function does.
-// What else is wrong with `base` stays so; without one the others are plumb's own.
+// The tables live as long as the function does. Other changes in `base` are kept. Without a `base`
+// the other ops are plumb's own.
 Implementations with_op_replaced(const Replacement& by, const Implementations& base = {});
 using EntryChange = std::function<void(std::string_view platform, device::OpEntry& entry)>;
 Implementations with_op_changed(std::string_view op, const EntryChange& change,

@@ -27,7 +27,7 @@ constexpr Trait kTraits[] = {
     {"split plan", [](Properties& p) { p.multiprocessors = p.multiprocessors == 132 ? 304 : 132; }},
 };
 
-// A shape that the changed platform cannot run depends on the trait, too.
+// A shape that the changed platform cannot run counts as dependent too.
 bool depends_on(const Trait& trait, const cases::Case& which, const cases::RunOptions& options,
                 const GoldenCapture& capture) {
   cases::RunOptions changed = options;
@@ -49,7 +49,8 @@ std::string attribute(const CaseGolden& golden, std::string_view name) {
   return found == golden.provenance.end() ? "" : found->second;
 }
 
-// "simulator, 132 multiprocessors, waves of 32, e4m3fn" has all three.
+// Takes the word for a trait from a text such as "simulator, 132 multiprocessors, waves of 32,
+// e4m3fn".
 std::string part_of_device(const CaseGolden& golden, std::string_view trait) {
   const std::string device = attribute(golden, "device");
   const auto word_after = [&](std::string_view before) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which traits of a simulated platform a result depends on: found out by running the case on the
-// same platform with one of them changed. Where two platforms' goldens differ, this says why.
+// Finds out which traits of a simulated platform a result depends on, by running the case with one
+// trait changed. This explains differences between goldens of two platforms.
 #pragma once
 
 #include <string>

@@ -29,7 +29,7 @@ std::vector<char> section(std::ifstream& file, const Elf64_Shdr& header) {
   return bytes;
 }
 
-// Where nvcc and hipcc put what they compiled for devices.
+// Sections in which nvcc and hipcc store device code.
 bool holds_device_code(std::string_view name) {
   return name == ".nv_fatbin" || name == ".hip_fatbin";
 }

@@ -8,8 +8,8 @@
 
 namespace plumb::golden {
 
-// Of the simulator, where kernels are host code: of the kernel's source and its headers. Of a real
-// device: of all device code in this program, as the vendor's compiler left it there.
+// On the simulator, where kernels are host code: digest of the kernel's source and its headers. On
+// a real device: digest of all device code in this program.
 std::string device_code_digest(std::string_view op, bool simulated);
 
 }  // namespace plumb::golden

@@ -58,7 +58,7 @@ FolderLock::FolderLock(const std::string& folder) : descriptor_(-1) {
 }
 
 FolderLock::~FolderLock() {
-  for (const std::string& made : made_) rmdir(made.c_str());  // leaves one with files
+  for (const std::string& made : made_) rmdir(made.c_str());  // keeps folders with files
   close(descriptor_);
 }
 
@@ -78,7 +78,7 @@ std::optional<std::vector<std::byte>> FileSystem::read(const std::string& path,
     const ssize_t got = ::read(file.number(), bytes.data() + done, bytes.size() - done);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) fail("read", path);
-    if (got == 0) break;  // it became shorter meanwhile
+    if (got == 0) break;  // the file was shortened meanwhile
     done += static_cast<std::size_t>(got);
   }
   bytes.resize(done);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The few things that a store does to files. Virtual, so that a test can let the power fail at any
+// File operations of a store. They are virtual, so that a test can simulate a power failure at any
 // of them.
 #pragma once
 
@@ -22,23 +22,23 @@ class FolderLock {
   FolderLock& operator=(const FolderLock&) = delete;
 
  private:
-  std::vector<std::string> made_;  // folders, innermost first
+  std::vector<std::string> made_;  // created folders, innermost first
   int descriptor_;
 };
 
 class FileSystem {
  public:
   virtual ~FileSystem() = default;
-  // The whole file, or as much as a caller cares to know of one that is longer than `most`: throws
-  // GoldenError. Nothing if there is no file of this name. Links are not followed.
+  // Contents of the file. Throws GoldenError if it is longer than `most`. nullopt if there is no
+  // such file. Does not follow links.
   virtual std::optional<std::vector<std::byte>> read(const std::string& path,
                                                      std::size_t most) const;
-  // Makes or replaces the file and waits until it is on the disk.
+  // Creates or replaces the file and waits until it is on disk.
   virtual void write(const std::string& path, std::span<const std::byte> bytes);
   virtual void rename(const std::string& from, const std::string& to);
   virtual void remove(const std::string& path);
   virtual void make_folder(const std::string& path);
-  // Until then a rename in it may be undone by a crash.
+  // Makes renames in the folder durable. Before this call a crash may undo them.
   virtual void sync_folder(const std::string& path);
 };
 

@@ -14,7 +14,7 @@ std::optional<std::string> ask_git(const std::string& folder,
   try {
     process::Ended git = process::run_to_end({command});
     if (git.ok()) return std::move(git.out);
-  } catch (const std::system_error&) {  // there is no git
+  } catch (const std::system_error&) {  // git is not installed
   }
   return std::nullopt;
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A golden file as the bytes of an HDF5 file (docs/goldens.md has the schema), made and read in
-// memory.
+// Golden files as bytes of HDF5 files (docs/goldens.md has the schema), written and read in memory.
 #pragma once
 
 #include <cstddef>
@@ -13,13 +12,13 @@
 
 namespace plumb::golden {
 
-// Equal contents give equal bytes with the same versions of HDF5 and zlib.
+// Equal contents give equal bytes if the versions of HDF5 and zlib are equal.
 std::vector<std::byte> encode(const GoldenFile& file);
 
-// Throws GoldenError, one line that begins with `name`, for bytes that are anything else than a
-// whole file of this schema: every object is looked at before it is read, every number before it is
-// used, every digest recomputed. HDF5 itself may crash on bytes made for that: what nobody vouches
-// for goes through golden/sandbox.h.
+// Throws GoldenError, one line that begins with `name`, unless the bytes are a complete file of
+// this schema. Objects are checked before they are read, numbers before they are used, and all
+// digests are recomputed. HDF5 itself may crash on malicious bytes, so untrusted files must be read
+// through golden/sandbox.h.
 GoldenFile decode(std::span<const std::byte> bytes, std::string_view name);
 
 }  // namespace plumb::golden

@@ -10,7 +10,7 @@ using hdf5::require_success;
 
 Handle copy_of(hid_t type) { return {H5Tcopy(type), H5Tclose, "a type"}; }
 
-// 1 sign bit, 8 of exponent, 7 of mantissa: the upper half of an IEEE single.
+// bf16 layout: 1 sign bit, 8 exponent bits, 7 mantissa bits (the upper half of an IEEE single).
 Handle bfloat16_type() {
   Handle type = copy_of(H5T_IEEE_F32LE);
   require_success(H5Tset_fields(type, 15, 7, 8, 0, 7), "a type");

@@ -6,8 +6,8 @@
 
 namespace plumb::golden {
 
-// How an element is stored. bf16 is a floating-point type with its true layout, the one that newer
-// versions of HDF5 have predefined.
+// HDF5 type of stored elements. bf16 is a floating-point type with its true layout, equal to the
+// type that newer HDF5 versions predefine.
 hdf5::Handle type_of(cases::Dtype dtype);
 
 }  // namespace plumb::golden

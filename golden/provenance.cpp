@@ -13,7 +13,7 @@ namespace plumb::golden {
 
 namespace {
 
-// Whose code the kernels of a platform are: the host's, or the vendor's compiler for devices.
+// Compiler of a platform's kernels: the host compiler, or the vendor's device compiler.
 std::string compiler_of(const device::Properties& device) {
   if (!device.simulated) return PLUMB_DEVICE_COMPILER;
 #ifdef __clang__
@@ -37,8 +37,8 @@ std::string libraries_of(const device::Properties& device) {
   return device.runtime.empty() ? hdf5 : hdf5 + ", " + device.runtime;
 }
 
-// Of those that the kernels were compiled for, the one that a platform runs ("cuda-sm90" of
-// "80-real 90a-real": "90a-real"): a build for more of them has the same code for it.
+// The compiled architecture that a platform runs ("90a-real" of "80-real 90a-real" on "cuda-sm90").
+// Builds for additional architectures contain the same code for it.
 std::string architecture_of(const std::string& platform) {
   const auto sm = platform.find("-sm");
   const std::string number = sm == std::string::npos ? "" : platform.substr(sm + 3);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where a result comes from: the attributes of a case. Nothing here is a time or a place.
+// Provenance of a result: the attributes of a case. They contain no time and no path.
 #pragma once
 
 #include <array>
@@ -18,15 +18,15 @@ using Provenance = std::map<std::string, std::string>;
 inline constexpr std::array<std::string_view, 13> kProvenanceNames = {
     "schema", "plumb_version", "commit",    "generator", "platform",       "device", "compiler",
     "flags",  "device_code",   "libraries", "simulated", "implementation", "reason"};
-// Optional, of simulated platforms: which of the platform's traits the result depends on.
+// Optional attribute on simulated platforms: traits of the platform that the result depends on.
 inline constexpr std::string_view kDependsOn = "depends_on";
 
-// Of what this build computes for an op on a device. Without "commit", "generator" and "reason",
-// which are whoever's that asks.
+// Provenance of an op's results in this build on a device. The caller adds "commit", "generator"
+// and "reason".
 Provenance provenance_of(std::string_view op, const device::Properties& device);
 
-// Where results are promised to have the same bits: platform, device, compiler and flags. Empty, or
-// which of them differ, in words.
+// Results have the same bits if platform, device, compiler and flags are equal. Returns in words
+// which of them differ; "": none.
 std::string toolchain_difference(const Provenance& recorded, const Provenance& now);
 
 }  // namespace plumb::golden

@@ -25,14 +25,14 @@ void limit(int resource, rlim_t most) {
 }
 
 void set_limits() {
-  // A sanitizer reserves more address space than there is memory.
+  // Not with a sanitizer, which reserves more address space than this limit.
   if (!device::sim::sanitizers::kActive) limit(RLIMIT_AS, kMemory);
   limit(RLIMIT_CPU, kSeconds);
-  limit(RLIMIT_FSIZE, 0);  // of a pipe there is none
+  limit(RLIMIT_FSIZE, 0);  // forbids files; pipes are not affected
   limit(RLIMIT_CORE, 0);
 }
 
-// The child's side. The first byte of the answer says which kind follows.
+// Runs in the child process. The first byte of the answer says what follows.
 int answer(std::span<const std::byte> bytes, const std::string& name) {
   set_limits();
   std::vector<std::uint8_t> text;
@@ -59,7 +59,7 @@ std::string reason_of(const process::Ending& ending) {
 }  // namespace
 
 GoldenFile decode_untrusted(std::span<const std::byte> bytes, const std::string& name) {
-  // The processor time is limited too. A process may wait longer than it computes.
+  // A limit on elapsed time in addition to the limit on CPU time, because a process may wait.
   const auto deadline = process::Deadline::in(10 * kSeconds);
   process::Command command;
   command.channel = true;

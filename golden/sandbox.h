@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Golden files that nobody vouches for.
+// Reads untrusted golden files.
 #pragma once
 
 #include <cstddef>
@@ -11,9 +11,9 @@
 
 namespace plumb::golden {
 
-// decode() in a process of its own with limits on memory, time and files: HDF5 may crash, hang or
-// ask for everything there is. What comes back is validated again. Throws GoldenError, one line.
-// For a program that has no other threads at this moment.
+// decode() in a child process with limits on memory, time and files, because HDF5 may crash, hang
+// or exhaust memory. The result is validated again. Throws GoldenError, one line. The calling
+// program may have no other threads at this moment.
 GoldenFile decode_untrusted(std::span<const std::byte> bytes, const std::string& name);
 
 }  // namespace plumb::golden

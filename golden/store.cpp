@@ -16,7 +16,7 @@ namespace {
 constexpr std::string_view kHeader = "# XXH3-128 of every golden file. Written by plumb golden.\n";
 constexpr std::string_view kNew = ".new";
 
-// "platform/op.h5" of plain names: no way out of the folder.
+// Whether the name is "platform/op.h5" with plain names, so that it cannot lead out of the folder.
 bool is_file_name(std::string_view name) {
   const std::size_t slash = name.find('/');
   if (slash == 0 || slash == std::string_view::npos || !name.ends_with(".h5")) return false;

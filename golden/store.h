@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The folder of golden files, <platform>/<op>.h5, and its manifest, which holds the digest of each.
+// The folder of golden files, <platform>/<op>.h5, and its manifest with the digest of each file.
 //
-// The manifest decides what the store is. A change writes its files beside the old ones
-// (<op>.h5.new), then replaces the manifest, then gives the files their names; whoever reads takes
-// from both names the one with the manifest's digest. So the store is the old one until the
-// manifest is replaced, and the new one from then on, wherever it is interrupted.
+// The manifest defines the contents of the store. A change writes new files next to the old ones
+// (<op>.h5.new), then replaces the manifest, then renames the files. A reader takes the file, of
+// either name, that has the manifest's digest. So an interrupted change leaves the old store if the
+// manifest was not replaced yet, and the new store otherwise.
 #pragma once
 
 #include <map>
@@ -20,33 +20,33 @@
 
 namespace plumb::golden {
 
-// Digest of each file by its name, "sim-sm90/rms_norm.h5".
+// Digests by file name, such as "sim-sm90/rms_norm.h5".
 using Manifest = std::map<std::string, std::string>;
 std::string to_text(const Manifest& manifest);
-// Throws GoldenError that names the line.
+// Throws GoldenError with the line.
 Manifest parse_manifest(std::string_view text, std::string_view name);
 inline constexpr std::string_view kManifest = "manifest.txt";
 std::string file_name(std::string_view platform, std::string_view op);
 
 class Store {
  public:
-  // Throws GoldenError for a manifest that cannot be read. A folder without one is an empty store.
+  // Throws GoldenError for an unreadable manifest. A folder without a manifest is an empty store.
   explicit Store(std::string folder,
                  std::shared_ptr<FileSystem> files = std::make_shared<FileSystem>());
 
   const std::string& folder() const { return folder_; }
   const Manifest& manifest() const { return manifest_; }
   bool has(std::string_view platform) const;
-  // Nothing if the manifest names no such file. Throws GoldenError for one that is missing, has
-  // another digest, or cannot be used: its digest is compared before HDF5 sees it.
+  // nullopt if the manifest does not name the file. Throws GoldenError if it is missing, has
+  // another digest or is malformed. The digest is compared before HDF5 opens the file.
   std::optional<GoldenFile> load(const std::string& platform, const std::string& op) const;
-  // Bytes of a file of the manifest, with its digest.
+  // Bytes of a file of the manifest, whose digest has been checked.
   std::vector<std::byte> bytes_of(const std::string& name) const;
-  // Replaces the files of these ops of one platform, all or none; one without cases is removed.
-  // Finishes, or clears up after, a change that was interrupted.
+  // Replaces the files of these ops of one platform, all or none. A file without cases is removed.
+  // First finishes or reverts an interrupted change.
   void replace(const std::vector<GoldenFile>& changed);
 
-  // Files below the folder that are named like goldens and are not in the manifest.
+  // Files in the folder with names of goldens that are not in the manifest.
   std::vector<std::string> strays() const;
 
  private:

@@ -13,7 +13,7 @@ namespace plumb::hdf5 {
 std::string digest_of(std::span<const std::byte> bytes);
 std::string digest_of(std::string_view text);
 
-// The same of bytes that come in parts.
+// Computes the XXH3-128 digest of bytes that are added in parts.
 class DigestOfParts {
  public:
   DigestOfParts();

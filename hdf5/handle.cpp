@@ -28,8 +28,8 @@ void require_success(herr_t result, std::string_view what) {
   if (result < 0) throw BadFile(fmt::format("{}: HDF5 refuses it", what));
 }
 
-// A file that a full disk left half written stays open inside HDF5. At the end of the process, HDF5
-// would try to write the rest, and crash.
+// A file that is half written because the disk is full stays open inside HDF5. At the end of the
+// process, HDF5 would try to write the rest, and would crash.
 Hdf5Session::Hdf5Session() : lock_(hdf5_lock) {
   static const herr_t leaves_the_end_alone = H5dont_atexit();
   static_cast<void>(leaves_the_end_alone);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// HDF5's C API with handles that close themselves and errors that are exceptions. HDF5 keeps state
-// of its own for a process: who uses it holds an Hdf5Session.
+// HDF5's C API with handles that close themselves and errors that are exceptions. HDF5 has global
+// state, so every use must hold an Hdf5Session.
 #pragma once
 
 #include <hdf5.h>
@@ -14,8 +14,8 @@
 
 namespace plumb::hdf5 {
 
-// A file or store that cannot be used. One line: which, and what is wrong with it. Names out of a
-// file may be part of it: a control character is shown as "?".
+// A file or store that cannot be used. The message is one line that names the file and the defect.
+// Names read from a file may be part of it, so control characters are replaced by "?".
 class BadFile : public std::runtime_error {
  public:
   explicit BadFile(std::string what);
@@ -23,7 +23,8 @@ class BadFile : public std::runtime_error {
 
 class Handle {
  public:
-  // Throws BadFile, "what: not there or not readable", for what HDF5 returned instead of a handle.
+  // Throws BadFile, "what: not there or not readable", if `id` is negative, which is how HDF5
+  // reports an error.
   Handle(hid_t id, herr_t (*close)(hid_t), std::string_view what);
   Handle(Handle&& other) noexcept : id_(std::exchange(other.id_, -1)), close_(other.close_) {}
   Handle& operator=(Handle&&) = delete;
@@ -40,7 +41,7 @@ class Handle {
 // For the result of a call that returns no handle: throws BadFile if it is negative.
 void require_success(herr_t result, std::string_view what);
 
-// Held while HDF5 is used. Its error stack is not printed meanwhile, and it loads no plug-ins.
+// Lock to hold while HDF5 is used. HDF5 then does not print its error stack and loads no plug-ins.
 class Hdf5Session {
  public:
   Hdf5Session();
@@ -49,7 +50,7 @@ class Hdf5Session {
   std::unique_lock<std::mutex> lock_;
 };
 
-// File access in memory: HDF5 never sees the file system.
+// File access property list for files in memory, so that HDF5 never touches the file system.
 Handle memory_access();
 
 }  // namespace plumb::hdf5

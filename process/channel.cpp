@@ -17,10 +17,12 @@ namespace plumb::process {
 
 namespace {
 
-constexpr int kLookEvery = 50;  // milliseconds between two looks at signals and at the other end
+// Milliseconds between checks for signals and for the end of the other process.
+constexpr int kLookEvery = 50;
 constexpr std::uint32_t kMagic = 0x424d4c50;  // "PLMB"
 constexpr std::size_t kHeader = sizeof kMagic + sizeof(std::uint64_t);
-constexpr std::size_t kPiece = std::size_t{1} << 20;  // bytes: memory follows what really arrives
+// Bytes by which the buffer grows. Memory follows the data that arrives, not the announced length.
+constexpr std::size_t kPiece = std::size_t{1} << 20;
 
 }  // namespace
 
@@ -36,15 +38,17 @@ void Channel::close() {
   if (descriptor_ >= 0) ::close(std::exchange(descriptor_, -1));
 }
 
-// Got::message: the descriptor is ready.
+// Waits until the descriptor is ready (Got::message), the deadline is over, or the other end is
+// gone.
 Got Channel::wait(short events, Deadline deadline) const {
   while (true) {
     Interrupts::check();
-    // Asked first, so that what it wrote before its end is still read.
+    // Call gone_() before poll(), so that data that the other process wrote before its end is read.
     const bool gone = gone_();
     pollfd ready{descriptor_, events, 0};
     const int polled = poll(&ready, 1, gone ? 0 : deadline.milliseconds(kLookEvery));
-    // Before what is there to read: bytes that come one at a time do not move the deadline.
+    // Check the deadline before reading available data, so that a slow stream of bytes cannot
+    // extend it.
     if (deadline.is_over()) return Got::timed_out;
     if (polled > 0) return Got::message;
     if (polled < 0 && errno != EINTR) return Got::hung_up;
@@ -89,7 +93,8 @@ Got Channel::send(std::span<const std::uint8_t> message, Deadline deadline) {
 
 Got Channel::receive(Bytes& message, Deadline deadline) {
   std::array<char, kHeader> header;
-  // The magic alone first: fewer bytes of nonsense must not be waited for until the deadline.
+  // Reads the magic alone first: an invalid message may be shorter than a header, and waiting for
+  // the rest would last until the deadline.
   Got got = read(header.data(), sizeof kMagic, deadline);
   if (got != Got::message) return got;
   if (std::memcmp(header.data(), &kMagic, sizeof kMagic) != 0) return Got::nonsense;

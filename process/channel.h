@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Messages between two processes over a socket. A message is 4 bytes of magic, 8 bytes of length
-// and the bytes, so that a stray write of a kernel is not taken for a message.
+// and the content. The magic makes sure that a stray write of a kernel is not read as a message.
 #pragma once
 
 #include <cstdint>
@@ -18,12 +18,12 @@ using Bytes = std::vector<std::uint8_t>;
 
 enum class Got { message, hung_up, timed_out, nonsense };
 
-// One end. Not for several threads at once.
+// One end of a socket. Not thread-safe.
 class Channel {
  public:
   static constexpr std::uint64_t kLongest = std::uint64_t{1} << 30;  // bytes of a message
 
-  // Takes the descriptor.
+  // Takes ownership of the descriptor.
   explicit Channel(int descriptor) : descriptor_(descriptor) {}
   ~Channel() { close(); }
   Channel(const Channel&) = delete;
@@ -32,8 +32,9 @@ class Channel {
   // Two connected descriptors, closed on exec. Throws std::system_error.
   static std::pair<int, int> pair();
 
-  // Both throw Interrupted, and ask `other_end_is_gone` now and then: a copy of a process that has
-  // ended may keep the other end open.
+  // Both throw Interrupted, and call the function given to watch() regularly. A closed socket does
+  // not show that the other process has ended, because a forked copy of it may keep the socket
+  // open.
   Got send(std::span<const std::uint8_t> message, Deadline deadline);
   Got receive(Bytes& message, Deadline deadline);
   void watch(std::function<bool()> other_end_is_gone) { gone_ = std::move(other_end_is_gone); }

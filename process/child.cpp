@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// posix_spawn cannot set PR_SET_PDEATHSIG, so children are forked. Between fork and exec only calls
-// that are safe in a signal handler are made: another thread may hold any lock.
+// posix_spawn cannot set PR_SET_PDEATHSIG, so children are forked. Between fork and exec the child
+// only makes async-signal-safe calls, because another thread may have held any lock at the fork.
 #include "process/child.h"
 
 #include <fcntl.h>
@@ -30,7 +30,7 @@ namespace plumb::process {
 
 namespace {
 
-// Longest time between two looks at signals and at processes without a pidfd.
+// Longest time between two checks for signals, while this process waits for a child.
 constexpr int kPollEvery = 20;  // milliseconds
 
 std::string_view name_of(std::string_view variable) {
@@ -58,7 +58,8 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return all;
 }
 
-// Above the numbers that the child's own descriptors get.
+// A descriptor of the same file whose number is above those that the child uses itself (0 to
+// kChannel): the given one if its number is above, else a copy.
 int moved_up(int descriptor) {
   if (descriptor < 0 || descriptor > Child::kChannel) return descriptor;
   return fcntl(descriptor, F_DUPFD_CLOEXEC, Child::kChannel + 1);
@@ -78,7 +79,7 @@ bool redirect(const Redirection& stream, int target) {
   return dup2(opened, target) == target && close(opened) == 0;
 }
 
-// What the child needs, made before the fork.
+// Data that the child needs, allocated before the fork.
 struct Prepared {
   std::array<Redirection, 3> streams;
   const char* folder = nullptr;
@@ -93,9 +94,9 @@ struct Prepared {
 bool set_up(Prepared& child) {
   if (child.own_group) setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != child.parent) _exit(127);  // it ended before the call
-  // An ignored signal stays ignored over exec: plumb ignores the first two, and under an ignored
-  // SIGCHLD nobody learns how a child ended.
+  if (getppid() != child.parent) _exit(127);  // the parent ended before the prctl call
+  // An ignored signal stays ignored after exec. plumb ignores SIGPIPE and SIGXFSZ, and with an
+  // ignored SIGCHLD the exit status of a child is lost.
   signal(SIGPIPE, SIG_DFL);
   signal(SIGXFSZ, SIG_DFL);
   signal(SIGCHLD, SIG_DFL);
@@ -123,7 +124,7 @@ bool set_up(Prepared& child) {
   _exit(127);
 }
 
-// Closed at the end.
+// A descriptor that is closed at the end of the scope.
 struct OpenDescriptor {
   int number = -1;
   ~OpenDescriptor() { reset(); }
@@ -132,7 +133,8 @@ struct OpenDescriptor {
   }
 };
 
-// errno of a child that could not become the program; 0: it has.
+// errno of a child that failed before or in exec; 0 if the child has started. The child writes it
+// to the pipe `from`, which exec closes.
 int failure_of(int from) {
   int error = 0;
   ssize_t got = -1;
@@ -142,7 +144,8 @@ int failure_of(int from) {
   return got == sizeof error ? error : 0;
 }
 
-// Waits until the process has ended, but only for a moment. A signal ends the wait too.
+// Waits until the process has ended, for at most kPollEvery milliseconds, or 2 milliseconds if the
+// system has no pidfd. A signal also ends the wait.
 void wait_a_moment(pid_t process, Deadline deadline) {
   const int slice = deadline.milliseconds(kPollEvery);
   const OpenDescriptor ended{static_cast<int>(syscall(SYS_pidfd_open, process, 0))};
@@ -203,10 +206,10 @@ void Child::start(const Command& command, const std::function<int()>& body) {
 bool Child::has_ended() {
   if (ended_) return true;
   siginfo_t info = {};
-  // Not reaped yet: its number stays the group's.
+  // WNOWAIT does not reap the process, so that its id is not reused while its group exists.
   if (waitid(P_PID, static_cast<id_t>(id_), &info, WEXITED | WNOHANG | WNOWAIT) != 0) {
     if (errno != ECHILD) return false;
-    ended_ = true;  // reaped by somebody else: how it ended is lost
+    ended_ = true;  // reaped elsewhere in this process: the exit status is lost
     ending_ = Ending{127, 0};
     return true;
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Structs as bytes: CBOR, which unlike JSON has NaN and infinity. Who sends and receives them
-// includes this; one source per struct says how it is encoded (process/codec_fields.h).
+// Encodes structs as CBOR, which unlike JSON supports NaN and infinity. Senders and receivers
+// include this header. One source file per struct defines its encoding (process/codec_fields.h).
 #pragma once
 
 #include <stdexcept>
@@ -12,7 +12,7 @@
 
 namespace plumb::process {
 
-// Bytes that are not the struct that was expected.
+// The bytes do not encode the expected struct.
 class BadMessage : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -20,11 +20,11 @@ class BadMessage : public std::runtime_error {
 
 template <class T>
 Bytes encode(const T& value);
-// Throws BadMessage.
+// Throws BadMessage if `bytes` does not encode a T.
 template <class T>
 T decode(const Bytes& bytes);
 
-// One request with a typed body, answered with a typed body.
+// Sends one request with a typed body and returns the typed body of the answer.
 template <class Result, class Body>
 std::variant<Result, Death> ask(Worker& worker, std::uint64_t task, const std::string& name,
                                 const Body& body) {

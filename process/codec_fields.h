@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How structs become bytes (process/codec.h). A struct lists its fields once, with
-// NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE; an enum is its name. PLUMB_MESSAGE compiles the codec of a
-// struct here for all who send it: its templates take a compiler seconds.
+// Encoding of structs for process/codec.h. NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE lists the fields of a
+// struct; an enum is encoded as its name. PLUMB_MESSAGE instantiates the codec of a struct in one
+// source file, because its templates take seconds to compile.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -31,7 +31,7 @@ T decode(const Bytes& bytes) {
   }
 }
 
-// The enumerator of this name, of the first `count`. Throws nlohmann::json::other_error.
+// The enumerator with this name among the first `count`. Throws nlohmann::json::other_error.
 template <class Enum, class Name>
 Enum enum_from(const nlohmann::json& name, int count, Name name_of) {
   for (int i = 0; i < count; ++i) {
@@ -42,14 +42,15 @@ Enum enum_from(const nlohmann::json& name, int count, Name name_of) {
 
 }  // namespace plumb::process
 
-// The codec of an enum whose first `count` enumerators name_of() names. In the enum's namespace.
+// Defines the codec of an enum whose first `count` enumerators name_of() names. Use it in the
+// enum's namespace.
 #define PLUMB_ENUM_BY_NAME(Enum, count)                                                         \
   inline void to_json(nlohmann::json& json, Enum value) { json = std::string(name_of(value)); } \
   inline void from_json(const nlohmann::json& json, Enum& value) {                              \
     value = plumb::process::enum_from<Enum>(json, count, [](Enum e) { return name_of(e); });    \
   }
 
-// Of a struct whose fields are listed. At global scope.
+// Instantiates the codec of a struct whose fields are listed. Use it at global scope.
 #define PLUMB_MESSAGE(Struct)                                           \
   template plumb::process::Bytes plumb::process::encode(const Struct&); \
   template Struct plumb::process::decode<Struct>(const Bytes&);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A point in time up to which something is awaited.
+// The point in time at which a wait ends.
 #pragma once
 
 #include <algorithm>
@@ -15,14 +15,14 @@ class Deadline {
   // seconds <= 0: never.
   static Deadline in(double seconds) {
     if (!(seconds > 0)) return never();
-    constexpr double kLongest = 1e9;  // more overflows the clock
+    constexpr double kLongest = 1e9;  // seconds; larger values overflow the clock
     const std::chrono::duration<double> wait(std::min(seconds, kLongest));
     return Deadline(Clock::now() + std::chrono::duration_cast<Clock::duration>(wait));
   }
 
   bool is_over() const { return at_ != Clock::time_point::max() && Clock::now() >= at_; }
   Deadline or_earlier(Deadline other) const { return Deadline(std::min(at_, other.at_)); }
-  // Milliseconds that are left, rounded up, and at most `most`: a timeout for poll.
+  // Remaining milliseconds, rounded up, at most `most`: a timeout for poll.
   int milliseconds(int most) const {
     if (at_ == Clock::time_point::max()) return most;
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(at_ - Clock::now()).count();

@@ -20,7 +20,7 @@ std::atomic<int> forks_here = 0;
 class ForkingThread {
  public:
   ForkingThread() : owner_(getpid()) {
-    // Signals are for the threads of the program.
+    // Blocks all signals in this thread, so that the program's own threads receive them.
     sigset_t all, usual;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &usual);
@@ -78,7 +78,8 @@ class ForkingThread {
 int lasting_forks() { return forks_here; }
 
 pid_t fork_from_lasting_thread(const std::function<void()>& in_child) {
-  // Never deleted: the thread uses it until the process ends. A forked child has no such thread.
+  // Never deleted, because the thread uses it until the process ends. A forked child has no such
+  // thread and creates its own.
   static std::mutex mutex;
   static ForkingThread* thread = nullptr;
   {

@@ -13,7 +13,7 @@ namespace plumb::process {
 // PR_SET_PDEATHSIG when the thread that forked it ends, so one lasting thread forks all of them.
 // Throws std::system_error.
 pid_t fork_from_lasting_thread(const std::function<void()>& in_child);
-// How often that was done in this process.
+// Number of calls of fork_from_lasting_thread in this process.
 int lasting_forks();
 
 }  // namespace plumb::process

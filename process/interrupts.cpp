@@ -14,12 +14,13 @@ namespace {
 
 constexpr std::array kSignals = {SIGINT, SIGTERM, SIGHUP};
 std::atomic<int> arrived = 0;
-static_assert(std::atomic<int>::is_always_lock_free);  // for the handler
+// A signal handler may only use lock-free atomics.
+static_assert(std::atomic<int>::is_always_lock_free);
 std::array<struct sigaction, kSignals.size()> before;
 std::atomic<bool> second_ends = false;
 
 bool stays_ignored(std::size_t i) {
-  // nohup: a terminal that is closed does not stop the run.
+  // Under nohup, SIGHUP stays ignored: closing the terminal must not stop the run.
   return kSignals[i] == SIGHUP && before[i].sa_handler == SIG_IGN;
 }
 
@@ -42,8 +43,8 @@ Interrupted::Interrupted(int signal)
 Interrupts::Interrupts(Second second) {
   struct sigaction action = {};
   action.sa_handler = note;
-  // The waits of this library use poll, which a signal interrupts all the same. A report that is
-  // being written is not cut off.
+  // With SA_RESTART a signal does not cut off the write of a report. The waits of this library use
+  // poll, which a signal interrupts even with SA_RESTART.
   action.sa_flags = SA_RESTART;
   second_ends = second == Second::ends_at_once;
   for (std::size_t i = 0; i < kSignals.size(); ++i) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The messages of a worker's channel.
+// The messages that a worker and its parent exchange.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,8 @@ namespace plumb::process {
 inline constexpr const char* kWorkerVariable = "PLUMB_WORKER_CHANNEL";
 inline constexpr std::uint32_t kProtocol = 1;
 
-// The parent's first message. It waits in the socket before the worker exists.
+// The parent's first message, which tells the worker its role. The parent sends it right after it
+// has started the worker's process, without waiting for a message from it.
 struct Hello {
   std::string program = "plumb";
   std::uint32_t protocol = kProtocol;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Work on several threads whose results are handed on in order.
+// Runs work on several threads and delivers the results in order.
 #pragma once
 
 #include <algorithm>
@@ -19,8 +19,8 @@
 
 namespace plumb::process {
 
-// Calls work(i) for each i below `count`, on up to `threads` threads, each of which makes its own
-// `work` with make_work(). Calls take(i, result) on this thread, in the order of i.
+// Calls work(i) for each i below `count` on up to `threads` threads. Each thread makes its own
+// `work` with make_work(). Calls take(i, result) on the calling thread, in the order of i.
 //
 // If `work` throws, no further call begins. The map waits for the calls that run, passes the
 // finished results to `take` in order, and then throws the exception again. CannotStart ends one
@@ -44,7 +44,7 @@ class OrderedMap {
       for (; next < results_.size() && wait_for(next); ++next) {
         take(next, std::move(*results_[next]));
       }
-    } catch (...) {  // of take
+    } catch (...) {  // `take` threw
       stop(std::current_exception());
       next = results_.size();
     }
@@ -62,7 +62,7 @@ class OrderedMap {
       try {
         threads_.emplace_back([this] { serve(); });
         ++running_;
-      } catch (const std::system_error&) {  // no more threads: those that there are do the work
+      } catch (const std::system_error&) {  // no more threads: use those running
         if (running_ == 0) throw;
         return;
       }
@@ -83,7 +83,7 @@ class OrderedMap {
 
   std::optional<std::size_t> next() {
     std::unique_lock lock(mutex_);
-    // A thread that ends may leave a number to this one.
+    // A thread that ends may leave its index to this one.
     changed_.wait(lock, [&] { return failure_ || !open_.empty() || busy_ == 0; });
     if (failure_ || open_.empty()) return std::nullopt;
     ++busy_;
@@ -92,7 +92,7 @@ class OrderedMap {
     return i;
   }
 
-  // False: this thread cannot go on.
+  // Returns false if this thread must end (CannotStart).
   bool finish(std::size_t i, const Work& work) {
     std::exception_ptr cannot_start;
     std::optional<Result> result;
@@ -134,13 +134,13 @@ class OrderedMap {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<std::optional<Result>> results_;
-  std::vector<std::size_t> open_;  // numbers that no thread has; the next one last
+  std::vector<std::size_t> open_;  // indices not taken by a thread; the next one is last
   std::size_t running_ = 0, busy_ = 0;
   std::exception_ptr failure_;
   std::vector<std::jthread> threads_;
 };
 
-// OrderedMap in a call, for work that needs nothing of its thread.
+// Runs an OrderedMap for work that has no state per thread.
 template <class Result>
 void ordered_map(std::size_t count, int threads, std::function<Result(std::size_t)> work,
                  const typename OrderedMap<Result>::Take& take) {

@@ -14,7 +14,7 @@ namespace plumb::process {
 
 OutputFile::OutputFile() {
   std::string name = (std::filesystem::temp_directory_path() / "plumb-output-XXXXXX").string();
-  // Appending, so that processes which share the file do not overwrite each other's text.
+  // O_APPEND, so that processes that share the file do not overwrite each other's text.
   descriptor_ = mkostemp(name.data(), O_APPEND | O_CLOEXEC);
   if (descriptor_ < 0) throw std::system_error(errno, std::generic_category(), name);
   unlink(name.c_str());

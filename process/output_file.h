@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A file without a name that a child writes to: the child never blocks on it, as it would on a full
-// pipe.
+// An unnamed file for the output of a child. Unlike a full pipe, it never blocks the child.
 #pragma once
 
 #include <string>
@@ -15,7 +14,7 @@ class OutputFile {
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;
   int descriptor() const { return descriptor_; }
-  std::string text() const;  // everything that was written
+  std::string text() const;  // all text that was written
 
  private:
   int descriptor_ = -1;

@@ -24,7 +24,7 @@ void remember_command_line(int count, char** words) {
 }
 
 std::string own_program() {
-  // The same file even if another one has its name by now.
+  // /proc/self/exe names the running program even if another file has its path by now.
   static const std::string program = [] {
     constexpr const char* kLink = "/proc/self/exe";
     if (access(kLink, X_OK) == 0) return std::string(kLink);

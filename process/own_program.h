@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// This program's own command line, to start it again in another role.
+// The command line of this program, to start it again in another role.
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@
 
 namespace plumb::process {
 
-// Called by main() first.
+// main() must call this first.
 void remember_command_line(int count, char** words);
-// The program alone, as a path that a child can execute. Works without /proc too.
+// Path of the program that a child can execute. Works without /proc too.
 std::string own_program();
 // The program and its arguments.
 std::vector<std::string> own_command_line();

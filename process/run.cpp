@@ -12,9 +12,9 @@ namespace plumb::process {
 
 namespace {
 
-constexpr double kGrace = 2;  // seconds to clear away after SIGTERM
+constexpr double kGrace = 2;  // seconds for cleaning up after SIGTERM
 
-// False: it took too long, and was ended.
+// Returns false if the child exceeded the timeout and was killed.
 bool wait_for(Child& child, RunLimits limits) {
   try {
     if (child.wait(Deadline::in(limits.timeout), limits.always)) return true;

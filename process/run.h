@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Another program, run to its end, with what it printed.
+// Runs another program to its end and captures its output.
 #pragma once
 
 #include <string>
@@ -21,10 +21,11 @@ struct Ended : Ending {
 
 struct RunLimits {
   double timeout = 0;   // seconds; 0: none
-  bool always = false;  // also after an interrupt: it clears away
+  bool always = false;  // run even after an interrupt, for programs that clean up
 };
 
-// Captures both outputs. Throws std::system_error if it cannot be started, Interrupted.
+// Runs `command` and captures stdout and stderr. Throws std::system_error if it cannot be started,
+// and Interrupted.
 Ended run_to_end(Command command, RunLimits limits = {});
 
 }  // namespace plumb::process

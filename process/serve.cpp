@@ -20,10 +20,11 @@ namespace {
 
 std::atomic<int> all_forks = 0;
 
-// By code that is not this library.
+// Number of forks that were not made by this library.
 int foreign_forks() { return all_forks - lasting_forks(); }
 
-// Forked since, and not waited for. A program that is started by posix_spawn does not count.
+// True if a process was forked since `forks_before` and not waited for. Programs started by
+// posix_spawn do not count.
 bool left_a_process(int forks_before) {
   if (foreign_forks() == forks_before) return false;
   siginfo_t info = {};
@@ -36,7 +37,8 @@ bool is_socket(int descriptor) {
   return getsockopt(descriptor, SOL_SOCKET, SO_DOMAIN, &domain, &size) == 0 && domain == AF_UNIX;
 }
 
-// Whether the environment says that descriptor 3 leads to a parent, and it does.
+// True if the environment says that descriptor 3 leads to a parent. Throws NotAWorker if that is
+// not true.
 bool has_parent() {
   const char* variable = std::getenv(kWorkerVariable);
   if (variable == nullptr) return false;
@@ -56,7 +58,7 @@ std::string receive_role() {
   if (!has_parent()) return "";
   try {
     Bytes message;
-    // It was sent before this process started.
+    // The parent sends its Hello as soon as it has started this process.
     if (channel().receive(message, Deadline::in(10)) != Got::message) throw NotAWorker();
     const auto hello = decode<Hello>(message);
     if (hello.program == Hello{}.program && hello.protocol == kProtocol) return hello.role;
@@ -101,7 +103,7 @@ int serve(const std::function<Bytes(const WorkerRequest&)>& answer) {
   Bytes message;
   while (channel().receive(message, Deadline::never()) == Got::message) {
     const WorkerAnswer sent = answer_to(decode<WorkerRequest>(message), answer);
-    // A copy that a kernel has made must not take part in what follows.
+    // A process that a kernel has forked must not answer requests.
     if (getpid() != self) _exit(1);
     if (channel().send(encode(sent), Deadline::never()) != Got::message) break;
     if (!sent.error.empty()) return 2;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Command lines as people paste them into a shell.
+// Quotes command lines for pasting into a shell.
 #pragma once
 
 #include <string>
 
 namespace plumb::process {
 
-// A word as a POSIX shell reads it back.
+// The word, quoted so that a POSIX shell reads it unchanged.
 std::string shell_quoted(const std::string& word);
 
 }  // namespace plumb::process

@@ -18,14 +18,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kRandom = 6;      // letters that mkdtemp chooses
-constexpr std::time_t kOldEnough = 60;  // seconds: who makes a folder has locked it by then
+constexpr std::size_t kRandom = 6;  // number of random letters that mkdtemp adds
+// Seconds: a process locks its new folder within this time, so an older folder without a lock is
+// abandoned.
+constexpr std::time_t kOldEnough = 60;
 
 int opened(const fs::path& folder) {
   return open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
-// Left by a process of this user that has gone.
+// True if the folder was left behind by an ended process of this user.
 bool is_abandoned(const fs::path& folder) {
   struct stat about = {};
   if (lstat(folder.c_str(), &about) != 0 || !S_ISDIR(about.st_mode)) return false;

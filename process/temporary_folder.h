@@ -6,8 +6,9 @@
 
 namespace plumb::process {
 
-// A folder of its own under the system's folder for temporary files; removed at the end. A process
-// that is killed leaves its folder: the next one of the same name removes it.
+// A new folder under the system's folder for temporary files. The destructor removes it. A killed
+// process leaves its folder behind. A TemporaryFolder with the same name, made by the same user at
+// least a minute later, removes it.
 class TemporaryFolder {
  public:
   // Throws std::system_error.
@@ -19,7 +20,8 @@ class TemporaryFolder {
 
  private:
   std::filesystem::path path_;
-  int lock_ = -1;  // held while somebody uses the folder, children included
+  // Descriptor of the folder, locked as long as this process or a forked copy keeps it open.
+  int lock_ = -1;
 };
 
 }  // namespace plumb::process

@@ -57,7 +57,7 @@ std::variant<Bytes, Death> Worker::run(const WorkerRequest& request) {
     if (auto death = greet()) return *death;
     return converse(request);
   }();
-  // The signal that ends this process may have ended the worker too.
+  // A signal to this process may have ended the worker too: then report the signal, not the death.
   if (std::get_if<Death>(&answer) != nullptr) Interrupts::check();
   return answer;
 }
@@ -85,7 +85,7 @@ std::variant<Bytes, Death> Worker::receive(const WorkerRequest& request, Deadlin
     } catch (const BadMessage& error) {
       return refuse(error.what());
     }
-    // A copy of the worker that a kernel has made: it answers what was asked before.
+    // Ignore an answer of another process: a copy of the worker that a kernel has forked sent it.
     if (answer.process != child_->id()) continue;
     if (answer.task != request.task || answer.name != request.name) {
       return refuse("the answer to another request");

@@ -44,17 +44,18 @@ using cases::LaunchTensor;
 using device::DeviceError;
 using device::ErrorKind;
 
-// One function. The objects belong to Python and live as long as the process.
+// A Python function as a kernel. The objects belong to Python and live as long as the process.
 struct PythonKernel {
   const cases::OpDefinition* op = nullptr;
   std::string name;
   nb::object before_launch, run;
 };
 
-// By position_of_op; null: no function. Never destroyed, as Python may be gone by then.
+// Indexed by position_of_op; nullptr: no function. Never destroyed, because Python may have ended
+// by then.
 std::array<PythonKernel*, device::kMostOps> kernels{};
 
-// What _kernels.py makes an array of: address, shape, strides in elements, dtype, format.
+// Tuple from which _kernels.py makes an array: address, shape, strides in elements, dtype, format.
 nb::object to_python(const LaunchTensor& tensor) {
   nb::list shape, strides;
   for (const std::int64_t size : tensor.shape) shape.append(size);
@@ -82,14 +83,14 @@ nb::dict arguments_of(const PythonKernel& kernel, const void* params) {
   return made;
 }
 
-// Python code ran into an error that _kernels.py did not expect.
+// Turns an unexpected error in Python code into a DeviceError.
 [[noreturn]] void rethrow(const nb::python_error& error) {
   throw DeviceError(ErrorKind::other, error.what());
 }
 
-// An access of a function that the system refuses is left by a long jump, out of frames of the
-// interpreter. Its lock is given back, so that other threads do not wait for ever. No function runs
-// in this process again: the thread's state in Python has lost its frames.
+// After an invalid memory access in a function, a long jump leaves the interpreter's frames. This
+// releases Python's lock, so that other threads do not wait forever. No function runs in this
+// process afterwards, because the thread's Python state has lost its frames.
 thread_local bool inside_python = false;
 std::atomic<bool> interpreter_lost = false;
 
@@ -106,11 +107,12 @@ void require_interpreter() {
                     "cannot go on");
 }
 
-// While this thread runs a function, with Python's lock. Throws DeviceError if none can run.
+// Marks that this thread runs a function with Python's lock held. Throws DeviceError if the
+// interpreter is lost.
 class InsidePython {
  public:
   InsidePython() {
-    require_interpreter();  // it may have been lost while this thread waited for the lock
+    require_interpreter();  // may have been lost during the wait for the lock
     inside_python = true;
   }
   ~InsidePython() { inside_python = false; }
@@ -135,10 +137,10 @@ void call(const PythonKernel& kernel, const std::string& platform, device::Strea
   }
 }
 
-// In front of the frozen launch, and padded to it.
+// Header in front of the frozen launch arguments, padded to their alignment.
 struct alignas(std::max_align_t) FrozenHeader {
   std::size_t op = 0;
-  const char* platform = nullptr;  // the device's own
+  const char* platform = nullptr;  // string of the device
 };
 
 void run_frozen(const void* arguments) {
@@ -153,7 +155,7 @@ void run_frozen(const void* arguments) {
   call(kernel, header.platform, table.stream_of(params), params);
 }
 
-// "": the function takes the call.
+// Reason why the function does not support the call; "": it does.
 std::string why_not(const PythonKernel& kernel, const std::string& platform, const void* params) {
   if (kernel.before_launch.is_none() || interpreter_lost) return "";
   const nb::gil_scoped_acquire lock;
@@ -213,7 +215,7 @@ constexpr std::array<Launcher, device::kMostOps> make_launchers(std::index_seque
 constexpr std::array<Launcher, device::kMostOps> kLaunchers =
     make_launchers(std::make_index_sequence<device::kMostOps>());
 
-// Takes over standard input. -1: it is no socket of plumb's.
+// Takes over standard input. -1: it is not a socket of plumb.
 int take_control() {
   static std::optional<device::remote::OwnedDescriptor> control;
   control = device::remote::take_control();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Python functions as an implementation of ops: launchers that make named arguments of a C struct
-// and call the function when the stream comes to it. plumb_kernels/_kernels.py is the other half.
+// Python functions as implementations of ops. Launchers turn a C struct into named arguments and
+// call the function when the stream reaches it. plumb_kernels/_kernels.py is the Python side.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -17,14 +17,14 @@
 
 namespace plumb::python {
 
-// The functions of one process. Callers hold Python's lock where a parameter is an object of it.
+// The functions of this process. Callers hold Python's lock if a parameter is a Python object.
 class PythonKernels {
  public:
   static PythonKernels& all();
 
-  // before_launch(platform, arguments): why the call is not supported, or None.
-  // run(platform, stream, arguments): None, or a pair of "unsupported" or "failed" and a text.
-  // Throws BadRow for an unknown op.
+  // before_launch(platform, arguments) returns why the call is not supported, or None.
+  // run(platform, stream, arguments) returns None, or a pair of "unsupported" or "failed" and a
+  // text. Throws BadRow for an unknown op.
   void add(const std::string& op, const std::string& name,
            const std::map<std::string, double>& numerics, const std::string& contract,
            nanobind::object before_launch, nanobind::object run);
@@ -37,7 +37,7 @@ class PythonKernels {
   std::vector<device::OpEntry> entries_;
 };
 
-// A device whose streams these launchers know.
+// Opens a device and registers it for the launchers.
 std::unique_ptr<device::Device> open_for_python(std::string_view platform,
                                                 const device::Conditions& conditions);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How much memory lies behind an address of a device: a table does not know how many rows a cache
-// has.
+// Sizes of device allocations. An op's table does not say how many rows a cache has, so the bytes
+// after an address are looked up here.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@
 
 namespace plumb::python {
 
-// The allocations of all devices of this process.
+// Allocations of all devices of this process.
 class MemoryExtents {
  public:
   static MemoryExtents& all() {
@@ -33,7 +33,7 @@ class MemoryExtents {
     const std::lock_guard lock(mutex_);
     sizes_.erase(reinterpret_cast<std::uintptr_t>(memory));
   }
-  // To the end of the allocation that has the address; without limit where none has it.
+  // Bytes from the address to the end of its allocation; the maximum if it belongs to none.
   std::size_t bytes_from(const void* address) const {
     const auto at = reinterpret_cast<std::uintptr_t>(address);
     const std::lock_guard lock(mutex_);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What plumb_kernels/__init__.py stands on: dictionaries of arrays in, dictionaries out.
+// C++ side of plumb_kernels/__init__.py: takes and returns dictionaries of arrays.
 #include <fmt/format.h>
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
@@ -37,7 +37,7 @@ using cases::GivenTensor;
 using cases::HostTensor;
 using Array = nb::ndarray<nb::device::cpu, nb::ro>;
 
-// As numpy says it: "float64".
+// numpy's name of a dtype, such as "float64".
 std::string numpy_name(const nb::dlpack::dtype& type) {
   using enum nb::dlpack::dtype_code;
   const auto of = [&](nb::dlpack::dtype_code code) {
@@ -53,7 +53,8 @@ std::string numpy_name(const nb::dlpack::dtype& type) {
   return fmt::format("{}{}", kind, int{type.bits});
 }
 
-// bf16 as uint16, fp8 as uint8: bit patterns. DLPack's own types of these widths are as good.
+// bf16 comes as uint16 and fp8 as uint8 (bit patterns). DLPack's own types of these widths are
+// accepted too.
 Dtype dtype_of(const std::string& name, const nb::dlpack::dtype& type) {
   const bool is_float = type.code == static_cast<std::uint8_t>(nb::dlpack::dtype_code::Float);
   const bool is_signed = type.code == static_cast<std::uint8_t>(nb::dlpack::dtype_code::Int);
@@ -116,7 +117,7 @@ nb::object stored(const HostTensor& tensor) {
   return nb::none();
 }
 
-// For each element of the tensor, in its shape.
+// An array in the tensor's shape with of(i) for each element.
 nb::object each_element(const cases::Expectation& one,
                         const std::function<double(std::int64_t)>& of) {
   const reference::Estimate& estimate = *one.truth->estimate();
@@ -125,7 +126,7 @@ nb::object each_element(const cases::Expectation& one,
   return array_of(std::move(values), shape_of(*one.stored));
 }
 
-// value and bound, of outputs that have them.
+// Adds "value" and "bound" for outputs that have them.
 void add_estimate(const cases::Expectation& one, nb::dict& to) {
   const reference::Estimate* const estimate = one.truth->estimate();
   if (estimate == nullptr) return;
@@ -133,7 +134,7 @@ void add_estimate(const cases::Expectation& one, nb::dict& to) {
   to["bound"] = each_element(one, [&](std::int64_t i) { return estimate->bound(i); });
 }
 
-// What the bound is made of.
+// Adds "sigma" and "worst", from which the bound follows.
 void add_error_model(const cases::Expectation& one, nb::dict& to) {
   const reference::Estimate* const estimate = one.truth->estimate();
   if (estimate == nullptr) return;
@@ -167,7 +168,7 @@ nb::dict to_python(const cases::TensorReport& report) {
   return made;
 }
 
-// The reports, and "right if floor = 1e-4: declare it" or "".
+// Returns the reports, and a text such as "right if floor = 1e-4: declare it" or "".
 nb::tuple judge(const std::string& op, const std::map<std::string, Array>& arrays,
                 const std::map<std::string, std::int64_t>& integers,
                 const std::map<std::string, std::string>& words,
@@ -186,7 +187,7 @@ nb::tuple judge(const std::string& op, const std::map<std::string, Array>& array
   return nb::make_tuple(reports, verdict.right_if);
 }
 
-// What is right, by the inputs alone; and which of its bits are promised.
+// Returns the right outputs for the inputs, and which of their bits are promised.
 nb::dict right(const std::string& op, const std::map<std::string, Array>& arrays,
                const std::map<std::string, std::int64_t>& integers,
                const std::map<std::string, std::string>& words,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// numpy arrays that own their values.
+// Makes numpy arrays that own their values.
 #pragma once
 
 #include <nanobind/nanobind.h>

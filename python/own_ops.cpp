@@ -73,7 +73,7 @@ OwnResult result_of(nb::handle made, const OwnTensor& output, bool structured) {
   return std::vector<std::int64_t>(array.data(), array.data() + array.size());
 }
 
-// Throws BadRow, for any error of the function.
+// Calls the reference. Throws BadRow for any error of the function.
 std::vector<OwnResult> call_reference(nb::object& function, const std::vector<OwnTensor>& tensors,
                                       const std::string& op, const OwnCall& call) {
   const nb::gil_scoped_acquire lock;
@@ -106,7 +106,7 @@ std::vector<OwnResult> call_reference(nb::object& function, const std::vector<Ow
   }
 }
 
-// Of this process. Never destroyed, as Python may be gone by then.
+// Ops of this process. Never destroyed, because Python may have ended by then.
 std::vector<OwnOp>& own_ops() {
   static auto* const all = new std::vector<OwnOp>;
   return *all;
@@ -127,7 +127,7 @@ void add_op(const std::string& name, const std::string& summary, nb::list tensor
                        .tier = nb::cast<std::string>(given["tier"]),
                        .sizes = nb::cast<std::map<std::string, std::int64_t>>(given["sizes"])});
   }
-  // Never freed: the op outlives the interpreter.
+  // never freed, because the op outlives the interpreter
   auto* const kept = new nb::object(std::move(function));
   op.reference = [kept, all = op.tensors, name](const OwnCall& call) {
     return call_reference(*kept, all, name, call);

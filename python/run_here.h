@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Cases in the process of the Python functions themselves: for functions that no other process can
-// import. A crash ends the process, and nothing stops a hang.
+// Runs cases in the process of the Python functions, for functions that no other process can
+// import. A crash ends the process, and a hang is not stopped.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -11,9 +11,9 @@
 
 namespace plumb::python {
 
-// The functions that add_kernel added last. A dictionary for each case of their ops that a pattern
-// matches (none: all) and that is in the tier. Throws BadRow for a tier or platform that plumb
-// does not know.
+// Runs cases of the ops whose functions were added since the last clear_kernels(). Returns a
+// dictionary for each case in the tier that matches a pattern (no patterns: all). Throws BadRow for
+// an unknown tier or platform.
 nanobind::list run_here(const std::vector<std::string>& patterns, const std::string& tier,
                         const std::vector<std::string>& platforms);
 

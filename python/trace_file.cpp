@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Writes the files of a trace (docs/traces.md). A module of its own: it needs HDF5's shared
-// library, and whoever records nothing need not have that.
+// Writes the files of a trace (docs/traces.md). It is a separate module because it needs HDF5's
+// shared library, which is required only for recording.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/map.h>

@@ -41,7 +41,8 @@ Tracked exact(const Doubles& array, const reference::Numerics& numerics) {
   return {{array.data(), array.data() + array.size()}, std::move(sizes), numerics};
 }
 
-// A number, which every implementation has in fp32, or an array of exact numbers.
+// Turns an operand into a tracked array. Numbers are rounded to fp32, because every implementation
+// has them in fp32; arrays of numbers are exact.
 Tracked operand(const Tracked& beside, nb::handle value) {
   if (nb::isinstance<Tracked>(value)) return nb::cast<Tracked>(value);
   const reference::Numerics& numerics = *beside.node()->numerics;
@@ -77,7 +78,7 @@ std::size_t dimension_of(const Tracked& a, std::int64_t axis) {
   return static_cast<std::size_t>(dimension);
 }
 
-// Over a dimension, which goes unless it is kept.
+// Wraps a reduction over a dimension, which is removed unless keepdims.
 auto over_axis(Tracked (*of)(Tracked, std::size_t)) {
   return [of](const Tracked& a, std::int64_t axis, bool keepdims) {
     const std::size_t dimension = dimension_of(a, axis);
@@ -102,7 +103,7 @@ void add_operators(nb::class_<Tracked>& tracked) {
       .def("__rmatmul__", [](const Tracked& a, nb::handle b) { return matmul(operand(a, b), a); })
       .def("__neg__", [](const Tracked& a) { return -a; })
       .def("__abs__", [](const Tracked& a) { return abs(a); });
-  tracked.attr("__array_ufunc__") = nb::none();  // numpy leaves operators to this class
+  tracked.attr("__array_ufunc__") = nb::none();  // makes numpy use the operators of this class
 }
 
 void add_functions(nb::module_& module) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Arrays of reference/tracked in Python, and ops whose reference is a Python function of them.
+// Arrays of reference/tracked in Python, and ops whose reference is a Python function of such
+// arrays.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -9,7 +10,7 @@
 
 namespace plumb::python {
 
-// While this thread computes the reference of a call: the numerics of arrays that it makes.
+// Sets the numerics of arrays that this thread makes, while it computes the reference of a call.
 class NumericsOfCall {
  public:
   explicit NumericsOfCall(const reference::Numerics& numerics);
@@ -21,10 +22,11 @@ class NumericsOfCall {
   const reference::Numerics* outer_;
 };
 
-// Tracked, its operators and functions. plumb_kernels/tracked.py is the other half.
+// Adds the class Tracked with its operators and functions. plumb_kernels/tracked.py is the Python
+// side.
 void add_tracked(nanobind::module_& module);
 
-// add_op(). plumb_kernels/_own_ops.py is the other half.
+// Adds add_op(). plumb_kernels/_own_ops.py is the Python side.
 void add_own_ops(nanobind::module_& module);
 
 }  // namespace plumb::python

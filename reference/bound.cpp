@@ -9,21 +9,23 @@ namespace plumb::reference {
 
 namespace {
 
-// Terms of mean mu and variance w, in random order: the sum of any k of the n has the mean square
+// n terms with mean mu and variance w are added in random order. The sum of any k of them has the
+// mean square
 //   E[S_k^2] = (k mu)^2 + k (n - k) / (n - 1) w,
-// a draw without replacement: at k = n nothing is left to chance.
+// because k terms are drawn without replacement. At k = n the sum is fixed.
 //
-// Returns the sum of E[S_k^2] over the results of all additions that round: `chains` sequential
-// chains of m terms each (taking up its first term rounds nothing) and the tree that joins them.
-// With sum k = m (m + 1) / 2 and sum k^2 = m (m + 1) (2 m + 1) / 6, both less the k = 1 that is
-// exact.
+// Returns the sum of E[S_k^2] over all additions that round: `chains` sequential chains of m terms
+// each and the tree that joins the chains. The first term of a chain is stored without rounding, so
+// the k = 1 term is subtracted from sum k = m (m + 1) / 2 and from sum k^2 = m (m + 1) (2 m + 1) /
+// 6.
 //
-// That sum is itself a matter of chance. In one long chain it is w n^2 times the integral x of a
-// squared Brownian bridge, of mean 1/6 and tail exp(-pi^2 x / 2). An error that is normal for a
-// given x has then the tail exp(-pi t / (sqrt(6) sigma)), and what 6 sigma are to a normal error,
-// exp(-18), lies at t = 14 sigma; at 10.4 sigma with the root mean square of a rounding over a
-// binade, which is 0.74 of that of its largest. Hence a factor of 3 = (10.4 / 6)^2 for one chain.
-// Many chains average their integrals and need none; 1 + 4 / (chains + 1) joins the two.
+// `unlucky` allows for unlucky orders, because the returned sum depends on the order. In one long
+// chain its random part is w n^2 times the integral x of a squared Brownian bridge, which has mean
+// 1/6 and tail exp(-pi^2 x / 2). An error that is normal for a given x then has the tail exp(-pi t
+// / (sqrt(6) sigma)). That tail reaches exp(-18), the probability of 6 sigma of a normal error, at
+// t = 14 sigma; or at 10.4 sigma, because the root mean square of a rounding over a binade is 0.74
+// of the largest one. So one chain needs the factor 3 = (10.4 / 6)^2. Many chains average their
+// integrals and need no factor. 1 + 4 / (chains + 1) interpolates between the two.
 double squared_partial_sums(double n, double chains, double mu, double w, double unlucky) {
   const double m = n / chains;
   const double lengths = m * (m + 1) / 2 - 1;
@@ -46,7 +48,7 @@ SumError error_of_sum(std::int64_t terms, double sum, double magnitudes, double 
   const double depth = std::ceil(n / chains) - 1 + std::ceil(std::log2(chains));
   SumError error;
   error.worst = u * depth * magnitudes;
-  // The error of an addition with the result S is uniform and at most u |S|.
+  // The error of an addition with result S is uniform with a largest magnitude of u |S|.
   const double mu = sum / n;
   const double w = std::max(0.0, squares / n - mu * mu);
   const double unlucky = any_order ? 1 + 4 / (chains + 1) : 1;
@@ -110,7 +112,7 @@ double Estimate::centre(std::int64_t i) const {
 
 double Estimate::bound(std::int64_t i) const {
   const double error = arithmetic(i);
-  // A device may flush subnormal results and operands to zero.
+  // kLeastNormalF32: a device may flush subnormal results and operands to zero.
   return unit_roundoff(output) * (std::abs(centre(i)) + error) + error + kLeastNormalF32;
 }
 

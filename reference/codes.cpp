@@ -17,7 +17,8 @@ namespace {
 
 constexpr std::uint16_t kNanE8m0 = 255;
 
-// The exponent, rounded up, from the exact value: no float stands between.
+// UE8M0 code of the least power of two that is not below `value`. The value is not rounded to a
+// float first.
 std::uint16_t encode_scale(double value) {
   if (!(value >= 0)) return kNanE8m0;
   if (std::isinf(value)) return 254;
@@ -53,13 +54,15 @@ int order_at(const CodeEstimate& estimate, double x) {
   return order_of(estimate.format, code_of(estimate, x));
 }
 
-// Without a shift -0 has to stay -0.
+// Centre of element i, as Estimate::centre, but without adding 0 if there is no shift: -0 + 0 is
+// +0, which has another code than -0.
 double centre_of(const Estimate& before, std::int64_t i) {
   return before.shift.empty() ? before.value[i] : before.value[i] + before.shift[i];
 }
 
-// Distance from `inside` to where the order stops to be on its side of `limit`, on the way to
-// `outside`; to a thousandth of a sigma, which moves a probability by less than it.
+// Distance from `inside` to the rounding boundary between `inside` and `outside`, where
+// is_inside(order) becomes false, found by bisection to `resolution`. Callers pass a thousandth of
+// sigma, which changes a probability by less than a thousandth, or of the largest error.
 double distance_to_boundary(const CodeEstimate& estimate, double inside, double outside,
                             double resolution, const auto& is_inside) {
   double in = inside, out = outside;
@@ -130,7 +133,7 @@ HonestCodes honest_codes(const CodeEstimate& estimate, std::int64_t i) {
   codes.exact = code_of(estimate, centre);
   codes.nan = std::isnan(centre) && is_nan(estimate.format, codes.exact);
   double error = estimate.before.arithmetic(i);
-  if (!(error >= 0)) {  // nothing is honest
+  if (!(error >= 0)) {  // the error is NaN: no code is right
     codes.nan = false;
     return codes;
   }

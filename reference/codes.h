@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Quantised results. A code is the rounding of a number that an implementation has computed with
-// some error: near a rounding boundary two codes are honest. This says which, and how often the
-// other one is to be expected.
+// some error, so near a rounding boundary two codes are right. This file says which codes are
+// right, and how often a code other than the exact one is to be expected.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +14,9 @@ namespace plumb::reference {
 
 enum class CodeFormat {
   e4m3fn,    // nearest even, saturating
-  e4m3fnuz,  // the same; no negative zero
-  // Nearest, saturating: ties to even, down towards zero, or away from it; with a negative zero, or
-  // without.
+  e4m3fnuz,  // nearest even, saturating; no negative zero
+  // Nearest, saturating. The suffix names the rule for ties (to even, down towards zero, or away
+  // from zero) and whether a negative zero exists.
   e2m1,
   e2m1_down,
   e2m1_unsigned_zero,
@@ -31,35 +31,37 @@ CodeFormat code_format(Dialect dialect);
 
 std::uint16_t encode(CodeFormat format, double value);
 double decode(CodeFormat format, std::uint16_t code);
-// Rises with the value; -0 comes right before +0. Codes of NaN have no place: see is_nan.
+// Position of a code in the order of values: it rises with the value, and -0 comes right before +0.
+// Codes of NaN have no position: see is_nan.
 int order_of(CodeFormat format, std::uint16_t code);
 bool is_nan(CodeFormat format, std::uint16_t code);
 
-// An honest code is  encode(through(value + shift + e)),  |e| <= before.arithmetic(i).
+// A correct kernel stores encode(through(value + shift + e)), with |e| <= before.arithmetic(i).
 struct CodeEstimate {
   CodeFormat format = CodeFormat::e4m3fn;
   Estimate before;                // in units of the code's scale; `output` and row_* unused
-  Format through = Format::f64;   // an intermediate rounding, in the same units; f64 = none
-  std::int64_t shared_error = 1;  // consecutive columns whose errors may be one and the same error
+  Format through = Format::f64;   // intermediate rounding, in the same units; f64 = none
+  std::int64_t shared_error = 1;  // consecutive columns that may share one error
 };
 
-// Code of the exact value, and the codes that honest arithmetic can give besides.
+// All codes that a correct kernel can store for one element.
 struct HonestCodes {
-  std::uint16_t exact = 0;
-  bool nan = false;          // any code of NaN is right, and no other
-  int least = 0, most = -1;  // order_of the honest codes; none if the error is not a number
-  double flip = 0;           // probability of another code than `exact`; 1 where it is not known
+  std::uint16_t exact = 0;   // code of Estimate::centre, the exact value + predictable roundings
+  bool nan = false;          // only codes of NaN are right
+  int least = 0, most = -1;  // order_of the right codes; an empty range if the error is NaN
+  double flip = 0;           // probability of a code other than `exact`; 1 if unknown
 };
 HonestCodes honest_codes(const CodeEstimate& estimate, std::int64_t i);
 
-// The least error before the rounding that turns the exact value's code into one at `order`, as a
-// share of the largest honest error. Only for honest codes.
+// Smallest error before the rounding that changes the code of the exact value into the code at
+// `order`, as a fraction of the largest error of a correct kernel. Only for codes in [least, most].
 double flip_effort(const CodeEstimate& estimate, std::int64_t i, int order);
 
-// The most codes that honest arithmetic flips, except with probability exp(-18), which is also what
-// 6 sigma are to a normal error. `expected` is the sum of their probabilities; codes that share an
-// error flip together, at most `together` of them. By Chernoff's bound for a sum of independent
-// parts of [0, b] with mean E,  P(sum >= k) <= exp(-(k ln(k / E) - k + E) / b)  for k > E.
+// Largest number of codes that a correct kernel flips, except with probability exp(-18), the
+// probability of 6 sigma of a normal error. `expected` is the sum of the flip probabilities. Codes
+// that share an error flip together, at most `together` of them. Chernoff's bound for a sum of
+// independent terms in [0, b] with mean E: P(sum >= k) <= exp(-(k ln(k / E) - k + E) / b) for k >
+// E.
 std::int64_t most_honest_flips(double expected, std::int64_t together);
 
 }  // namespace plumb::reference

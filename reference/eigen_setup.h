@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Eigen chooses the blocking of a matrix product, and with it the order of its sums, from the cache
-// sizes of the machine. Fixed sizes make a product the same bits everywhere.
+// Eigen chooses the blocking of a matrix product, and so the order of its sums, from the cache
+// sizes of the machine. Fixed cache sizes give the same bits on all machines.
 #pragma once
 
 #include <Eigen/Core>

@@ -8,10 +8,11 @@ namespace plumb::reference {
 
 namespace {
 
-// ln 2 in two parts; the first has 21 trailing zero bits, so that its product with k is exact.
+// ln 2 as the sum of two numbers. The first has 21 trailing zero bits, so its product with k is
+// exact.
 constexpr double kLn2High = 0x1.62e42fee00000p-1;
 constexpr double kLn2Low = 0x1.a39ef35793c76p-33;
-// Adding it leaves the nearest integer in the low bits of the mantissa.
+// Adding this constant leaves the nearest integer in the low bits of the mantissa.
 constexpr double kRoundToInteger = 0x1.8p52;
 
 // exp(r) for |r| <= ln(2) / 2: Taylor series to r^13, whose remainder is below 5e-18.

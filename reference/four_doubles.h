@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Four doubles side by side, for loops that compilers leave to one at a time. Every operation is
-// done on each of the four alone and in a fixed order, so results are the same bits whether the
-// machine has registers of 256 bits or does it in halves.
+// A vector of four doubles, for loops that compilers do not vectorise. Every operation works on
+// each lane alone and in a fixed order, so machines with 256-bit and with 128-bit registers give
+// the same bits.
 #pragma once
 
 #include <cstdint>
@@ -12,10 +12,11 @@
 
 namespace plumb::reference {
 
-// Never by value through a call: how that is done depends on the target.
+// Pass Four by reference only: the calling convention for values depends on the target.
 using Four = double __attribute__((vector_size(32)));
 
-// On a function that is inlined into one function for any machine and one for AVX2.
+// PLUMB_FOR_ANY_TARGET marks a function that is inlined twice: into a function for any machine, and
+// into one for AVX2, which PLUMB_WIDE_TARGET marks.
 #define PLUMB_FOR_ANY_TARGET [[gnu::always_inline]] inline
 #if defined(__x86_64__)
 #define PLUMB_WIDE_TARGET [[gnu::target("avx2")]]
@@ -29,7 +30,7 @@ inline bool has_wide_registers() { return false; }
 #endif
 
 PLUMB_FOR_ANY_TARGET void load(const double* from, Four& to) { std::memcpy(&to, from, sizeof(to)); }
-// Four bf16 numbers: the upper halves of floats.
+// Loads four bf16 numbers as doubles. A bf16 number is the upper half of a float.
 PLUMB_FOR_ANY_TARGET void load(const std::uint16_t* from, Four& to) {
   using Halves = std::uint16_t __attribute__((vector_size(8)));
   using Words = std::uint32_t __attribute__((vector_size(16)));
@@ -49,7 +50,7 @@ PLUMB_FOR_ANY_TARGET void magnitude_of(const Four& from, Four& to) {
   to = reinterpret_cast<Four>(reinterpret_cast<Bits>(from) & kNoSign);
 }
 
-// count bf16 numbers as doubles.
+// Converts `count` bf16 numbers to doubles.
 inline void decode_bf16_array(const std::uint16_t* from, std::int64_t count, double* to) {
   std::int64_t i = 0;
   for (; i + 4 <= count; i += 4) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The partial sums that a long fp32 sum goes through in the usual orders, from which the standard
-// deviation of its rounding follows.
+// Partial sums of a long fp32 sum in the usual orders of addition. The standard deviation of its
+// rounding error follows from them.
 #pragma once
 
 #include <algorithm>
@@ -10,18 +10,21 @@
 
 namespace plumb::reference {
 
-// Sums of S_k^2 over the partial sums of the usual orders: ascending, in one chain, or dealt out to
-// two or four lanes. Over all orders that sum has a long tail (two lanes that cancel each other may
-// each be far from zero), and in a million elements some lie far out on it.
+// Sums of S_k^2 over all partial sums S_k in the usual orders: ascending in one chain, or
+// distributed to two or four lanes. Kernels use one of these orders. The distribution of sum S_k^2
+// over all orders has a long tail (two lanes that cancel each other may each be far from zero), and
+// among a million elements some lie far out in this tail.
 //
-// The partial sums are known at the ends of short blocks. In between, a sum that goes from a to b =
-// a + c in n additions of squares q is a random walk with known ends: straight on the average,
-// where x^2 has the mean a b + c^2 / 3, with a sixth of the variance of a free walk, n (q - c^2 /
-// n) / 6. T is a number, or several columns side by side.
+// The partial sums are known at the ends of short blocks. Inside a block, a sum that goes from a to
+// b = a + c in n additions with squares q is a random walk with known ends. Its mean path is
+// straight, and the mean of its square is a b + c^2 / 3. The variances of its n partial sums add up
+// to n (q - c^2 / n) / 6: on average a sixth of the variance that a free walk has at its end. T is
+// one number or several columns.
 template <typename T>
 class InterleavedSums {
  public:
-  // Sums of the block's terms by lane (term number modulo 4), and of their squares.
+  // Adds a block. `changes`: sums of the block's terms by lane (term number modulo 4). `squares`:
+  // sum of the squared terms.
   void add_block(std::int64_t terms, const T* changes, const T& squares) {
     const auto n = static_cast<double>(terms);
     const T pairs[2] = {changes[0] + changes[2], changes[1] + changes[3]};
@@ -32,7 +35,7 @@ class InterleavedSums {
       four_ += walk(n / 4, lanes_[lane], changes[lane]);
       lanes_[lane] += changes[lane];
     }
-    // Two chains have half of the additions and half of the squares each.
+    // With two chains, each has half of the additions and half of the squares.
     free_ += squares * (n / 6);
   }
   T one() const { return one_ + free_; }
@@ -43,7 +46,7 @@ class InterleavedSums {
   [[gnu::always_inline]] static inline T walk(double n, const T& a, const T& change) {
     return a * (a + change) * n + change * change * (n / 3 - 1.0 / 6);
   }
-  // Eigen leaves T{} as it finds it.
+  // T{} of an Eigen array is uninitialised.
   static T zero() {
     if constexpr (std::is_arithmetic_v<T>) {
       return 0;
@@ -56,13 +59,13 @@ class InterleavedSums {
   T one_ = zero(), two_ = zero(), four_ = zero(), free_ = zero();
 };
 
-// Terms of a block: enough blocks to follow the sums, a multiple of the lanes.
+// Terms per block, a multiple of the lanes: at least 8 blocks of a long sum, at most 256 terms.
 inline std::int64_t block_length(std::int64_t terms) {
   constexpr std::int64_t kBlocks = 8, kLanes = 4, kLongest = 256;
   return std::clamp(terms / kBlocks / kLanes * kLanes, kLanes, kLongest);
 }
 
-// Of the orders that have at least `chains` chains.
+// The largest of the sums whose order has at least `chains` chains.
 inline double largest_of_orders(int chains, double one, double two, double four) {
   return std::max({chains <= 1 ? one : 0.0, chains <= 2 ? two : 0.0, chains <= 4 ? four : 0.0});
 }

@@ -8,10 +8,11 @@ namespace plumb::reference {
 
 namespace {
 
-// Average of 2^exponent / |x| and of its square, for x spread evenly in log x.
+// Mean of 2^e / |x| and of its square, for x uniform in log x, with 2^e the largest power of two
+// that is at most |x|.
 constexpr double kMeanPlace = 0.72, kMeanSquarePlace = 0.54;
 
-// Square of the largest product of an instruction, as a part of the sum of its squares.
+// Square of the largest product of an instruction, as a fraction of the sum of its squares.
 constexpr double kLargest = 0.5;
 
 }  // namespace
@@ -28,20 +29,22 @@ MatrixUnit matrix_unit(const Numerics& numerics) {
 // partial sum after j instructions has the mean j / m S and the variance j (m - j) / m^2 Q. The
 // squares of all partial sums add up to
 //   S^2 (m + 1)(2 m + 1) / (6 m) + Q (m^2 - 1) / (6 m).
-// With C chains, each has a C-th of S and of Q, and the sum of a chain varies by Q (C - 1) / C^2.
+// With C chains, each has 1 / C of S and of Q on average, and the sum of a chain has the variance Q
+// (C - 1) / C^2.
 //
-// An instruction cuts a uniform part of a last place from its sum: half a place on average, with a
-// variance of a twelfth of its square. The averages follow the partial sums. In random order these
-// add up to (m + 1) / 2 S, with a variance of Q (m^2 - 1) / 12. Where large terms come first, the
-// partial sums are near S from the beginning and add up to m S, so the bias allows m S. A product
-// loses up to one place of the largest number of its instruction.
+// An instruction truncates its sum. The loss is uniform between 0 and 1 last place: its mean is
+// half a place, its variance 1/12 of a squared place. A last place is proportional to the partial
+// sum. In random order the partial sums add up to (m + 1) / 2 S, with a variance of Q (m^2 - 1) /
+// 12. If large terms come first, the partial sums are near S from the beginning and add up to m S,
+// so the bias allows m S. A product loses up to one last place of the largest number of its
+// instruction.
 SumErrorFactors matrix_error_factors(std::int64_t terms, const MatrixTerms& known,
                                      const Numerics& numerics) {
   if (terms < 1) return {};
   const MatrixUnit unit = matrix_unit(numerics);
   const auto n = static_cast<double>(terms);
   const double chains = std::clamp<double>(numerics.chains, 1, n);
-  const double length = std::ceil(n / chains);  // of the longest chain
+  const double length = std::ceil(n / chains);  // terms of the longest chain
   const double together = std::min<double>(unit.step, length);
   const double m = std::ceil(length / unit.step);
   const double sum_place = std::ldexp(1.0, 1 - unit.bits), place = std::ldexp(1.0, -unit.kept);
@@ -49,8 +52,8 @@ SumErrorFactors matrix_error_factors(std::int64_t terms, const MatrixTerms& know
   const double sums_of_total = total / chains, sums_of_squares = bridge + total * (1 - 1 / chains);
 
   const double of_sum = kMeanSquarePlace * known.rounding * square(sum_place) / 12;
-  // Terms have both signs, so the whole loss of a term counts as variance. It would be a third of a
-  // squared place if products had many bits below the place; they have few.
+  // Terms have both signs, so the whole mean square loss of a term counts as variance: 1/4 of a
+  // squared place. It would be 1/3 if products had many bits below the place, but they have few.
   const double of_terms = kMeanSquarePlace * known.cut * (together + 1) * square(place) / 4;
   const double mean = kMeanPlace * (known.rounding * sum_place / 2 +
                                     known.cut * known.one_sign * together * place * 0.4);
@@ -63,16 +66,16 @@ SumErrorFactors matrix_error_factors(std::int64_t terms, const MatrixTerms& know
           .bias = mean * m};
 }
 
-// A product of b bits loses bits in an instruction whose largest number is more than
-// 2^(kept + 1 - b) times as large, and its sum loses bits if it is more than 2^(bits - b) times as
-// large as the product. The products that are so small are a share of all, in proportion to the
-// limit: 1.5 % of products are taken to be below 1 % of the mean magnitude.
+// A product of b bits loses bits if the largest number of its instruction is more than 2^(kept + 1
+// - b) times as large. The sum loses bits if it is more than 2^(bits - b) times as large as a
+// product. The share of such small products is taken as proportional to the limit: 1.5 % of the
+// products are below 1 % of the mean magnitude.
 //
-// Some units cut terms at the last place of the sum. Then the sum loses bits only when it passes a
-// power of two. m partial sums of random terms do so about sqrt(m) times.
+// Some units truncate terms at the last place of the sum. Then the sum loses bits only when it
+// crosses a power of two. m partial sums of random terms do so about sqrt(m) times.
 //
-// Products that lose bits are small. Their signs agree less with the sign of the sum than those of
-// large products do, unless all terms have one sign.
+// Products that lose bits are small. Their signs agree with the sign of the sum less often than
+// those of large products, unless all terms have one sign.
 MatrixTerms matrix_terms(std::int64_t terms, const TermSums& sums, int product_bits,
                          const Numerics& numerics) {
   constexpr double kNearZero = 1.5;

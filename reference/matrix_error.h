@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Error of a sum of matrix instructions (matrix_unit.h). Instructions truncate, so the error has a
-// mean: an instruction moves its sum towards zero by half of its last place on average, and a
-// product that loses bits moves it against the sign of the product. A kernel that declares the unit
-// declares this mean. The check for bias allows it.
+// mean. An instruction moves its sum towards zero by half a last place on average, and a product
+// that loses bits moves the sum against the sign of the product. A kernel that declares the unit
+// also declares this mean, and the check for bias allows it.
 #pragma once
 
 #include <cmath>
@@ -14,10 +14,10 @@
 
 namespace plumb::reference {
 
-// The instructions that `numerics` declares. Its unit is not fp32.
+// The matrix instructions that `numerics` declares. numerics.unit must not be fp32.
 MatrixUnit matrix_unit(const Numerics& numerics);
 
-// Sums of terms t: of t, of |t|, of t^2.
+// Sums over terms t of t, of |t| and of t^2.
 struct TermSums {
   double sum = 0, magnitudes = 0, squares = 0;
 
@@ -28,20 +28,20 @@ struct TermSums {
   }
 };
 
-// Shares that are known of the terms of a sum. All 1: nothing is known.
+// Shares of the instructions and products of a sum that lose bits. All 1: nothing is known.
 struct MatrixTerms {
   double rounding = 1;  // share of the instructions whose sum loses bits
   double cut = 1;       // share of the products that lose bits
   double one_sign = 1;  // |positive - negative| / number of the products that lose bits
 };
-// `product_bits`: of the significands of the products.
+// Estimates the shares. `product_bits`: length of the products' significands.
 MatrixTerms matrix_terms(std::int64_t terms, const TermSums& sums, int product_bits,
                          const Numerics& numerics);
 
 SumErrorFactors matrix_error_factors(std::int64_t terms, const MatrixTerms& known,
                                      const Numerics& numerics);
 
-// Of one sum. sigma is about the mean, and has no part of the bias.
+// Error of one sum. sigma is the standard deviation around the mean and does not include the bias.
 struct MatrixError {
   double sigma = 0, bias = 0, worst = 0;
 };

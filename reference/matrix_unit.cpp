@@ -10,13 +10,13 @@ namespace plumb::reference {
 
 namespace {
 
-constexpr int kFraction = 23;  // of an fp32 significand
+constexpr int kFraction = 23;  // fraction bits of an fp32 significand
 constexpr int kNoExponent = -100000;
 
-// significand * 2^(exponent - fraction bits)
+// The number significand * 2^(exponent - fraction bits).
 struct Scaled {
   std::int64_t significand = 0;
-  int exponent = kNoExponent;  // of a zero: below all others
+  int exponent = kNoExponent;  // of zero: smaller than all other exponents
 };
 
 Scaled scaled(float x, int least_exponent) {
@@ -42,13 +42,13 @@ Scaled product(float a, float b, int least_exponent) {
   return {x.significand * y.significand, x.exponent + y.exponent};
 }
 
-// Towards zero.
+// x / 2^places, rounded towards zero.
 std::int64_t shifted_right(std::int64_t x, int places) {
   if (places <= 0) return x * (std::int64_t{1} << -places);
   return places > 62 ? 0 : x / (std::int64_t{1} << places);
 }
 
-// significand * 2^exponent, cut to `bits` and to what fp32 can hold.
+// significand * 2^exponent, truncated to `bits` bits and to the smallest subnormal of fp32.
 float cut(std::int64_t significand, int exponent, int bits) {
   constexpr int kLeastPlace = -149;
   const auto size = static_cast<std::uint64_t>(std::abs(significand));
@@ -58,7 +58,7 @@ float cut(std::int64_t significand, int exponent, int bits) {
   return static_cast<float>(std::ldexp(kept, exponent + dropped));
 }
 
-// NaN or an infinity where an operand or the accumulator is one; otherwise finite.
+// NaN or infinity if an operand or the accumulator is NaN or infinite; otherwise a finite number.
 float special(const float* a, const float* b, std::int64_t count, float accumulator) {
   float sum = accumulator * 0;
   if (!std::isfinite(accumulator)) sum = accumulator;

@@ -11,8 +11,8 @@
 namespace plumb::reference {
 
 namespace {
-std::atomic<int> thread_count{0};  // 0: as many as the machine has
-thread_local bool inside = false;
+std::atomic<int> thread_count{0};  // 0: one thread per core of the machine
+thread_local bool inside = false;  // true on threads that run a body of parallel_for
 
 int threads_to_use() {
   const int set = thread_count.load();

@@ -13,8 +13,8 @@ namespace plumb::reference {
 namespace {
 
 struct RoundingGrid {
-  int digits;          // of the significand, the leading one included
-  int least_exponent;  // of a normal number
+  int digits;          // bits of the significand, including the leading one
+  int least_exponent;  // smallest exponent of a normal number
 };
 
 RoundingGrid grid_of(Format format) {
@@ -35,9 +35,9 @@ double power_of_two(int exponent) {
   return std::bit_cast<double>(static_cast<std::uint64_t>(exponent + 1023) << 52);
 }
 
-// The normal distribution, interpolated: ties are many and the C library's erfc is slow. Cubic
-// Hermite polynomials over 1/32 are off by at most (1/32)^4 / 384 of the fourth derivative: less
-// than 1e-8.
+// The normal distribution, interpolated because the C library's erfc is slow and each tie needs a
+// value. Cubic Hermite polynomials over 1/32 have an error of at most (1/32)^4 / 384 of the fourth
+// derivative: less than 1e-8.
 struct Normal {
   double above = 0, density = 0;  // P(Z > z), phi(z)
 };
@@ -76,9 +76,9 @@ class NormalTable {
   std::array<Normal, kIntervals + 1> nodes_;
 };
 
-// On an even grid the rounding error of x is  -step / pi sum_k (-1)^(k+1) sin(2 pi k x / step) / k,
-// and a normal x dampens term k by exp(-2 pi^2 k^2 s^2) with s = sigma / step. From s = 1/2 on the
-// terms past the first are below 3e-9, from s = 1 on the first is too.
+// On a grid of constant spacing the rounding error of x is -step / pi sum_k (-1)^(k+1) sin(2 pi k x
+// / step) / k. A normal x damps term k by exp(-2 pi^2 k^2 s^2) with s = sigma / step. For s >= 1/2
+// the terms after the first are below 3e-9; for s >= 1 the first one is too.
 RoundedError on_even_grid(double centre, double sigma, double step) {
   const double s = sigma / step;
   RoundedError error{0, sigma * sigma + step * step / 12, sigma, step, 0};
@@ -94,8 +94,9 @@ RoundedError on_even_grid(double centre, double sigma, double step) {
   return error;
 }
 
-// At a power of two the step doubles, which moves the mean by up to (step / sigma) / 8 * density(0)
-// of a step: only an error much wider does not see it.
+// True if the grid around `centre` may be treated as evenly spaced. At a power of two the step
+// doubles, which moves the mean by up to (step / sigma) / 8 * density(0) of a step. Only an error
+// much wider than a step makes that negligible.
 bool sees_even_grid(Format format, double centre, double sigma) {
   const double step = spacing(format, centre);
   if (sigma < step / 2) return false;
@@ -120,7 +121,8 @@ double largest_finite(Format format) {
 
 double spacing(Format format, double x) {
   const RoundingGrid grid = grid_of(format);
-  // The exponent field: 0 for subnormal numbers, which are below every format's least exponent.
+  // Exponent field of the double. It is 0 for subnormal numbers, which are below every format's
+  // least exponent.
   const auto field = static_cast<int>(std::bit_cast<std::uint64_t>(x) >> 52 & 0x7ff);
   return power_of_two(std::max(field - 1023, grid.least_exponent) - grid.digits + 1);
 }
@@ -129,13 +131,15 @@ double nearest(Format format, double x) {
   if (format == Format::f64 || !std::isfinite(x)) return x;
   const double step = spacing(format, x);
   if (std::abs(x) > 0x1p900) return std::nearbyint(x / step) * step;
-  // Between 2^52 and 2^53 steps doubles have no places below a step: the addition rounds.
+  // Between 2^52 and 2^53 steps the spacing of doubles is one step, so the addition rounds to
+  // steps.
   const double anchor = step * 0x1.8p52;
   return std::copysign((x + anchor) - anchor, x);
 }
 
 double above(Format format, double x) {
-  // Below zero the neighbour is nearer to zero, perhaps on the finer grid of the next binade.
+  // The neighbour above a negative number is nearer to zero, perhaps in the next lower binade with
+  // its finer spacing.
   return x + spacing(format, x < 0 ? std::nextafter(x, 0.0) : x);
 }
 
@@ -148,7 +152,7 @@ RoundedError rounded_error(Format format, double centre, double sigma) {
   const double last = nearest(format, c + kReach * sigma);
   RoundedError error{.mean = first - c};
   const double scale = 1 / sigma;
-  double gain = 0, square = 0;  // of the result over `first`, and of its square
+  double gain = 0, square = 0;  // mean of (result - first) and of its square
   for (double x = first; x < last;) {
     const double next = above(format, x);
     const double gap = next - x;

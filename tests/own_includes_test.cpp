@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sources include what they use, although a precompiled header would let them compile without.
-// Checked here: names of the standard library and of other libraries. Headers of plumb's own are
-// checked by a build whose precompiled headers leave them out (.ci/run, the thread sanitizer's).
+// Sources include what they use, although precompiled headers would let them compile without. This
+// test checks names of the standard library and of other libraries. Headers of plumb's own are
+// checked by a build whose precompiled headers do not contain them (.ci/run, with the thread
+// sanitizer).
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -26,7 +27,7 @@ namespace own_includes_test {
 namespace fs = std::filesystem;
 using Names = std::set<std::string, std::less<>>;
 
-// Of one precompiled header: the names that it is included for, and headers that declare them too.
+// A precompiled header, the names it is needed for, and other headers that declare these names.
 struct PrecompiledHeader {
   std::string name;
   Names used_for, stand_ins;
@@ -104,7 +105,7 @@ const std::vector<PrecompiledHeader>& precompiled_headers() {
 
 bool in_a_name(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
-// What a source says apart from comments and strings: its names ("std::max", "fmt::", "TEST") and
+// Contents of a source without comments and strings: its names ("std::max", "fmt::", "TEST") and
 // the headers that it includes.
 struct SourceText {
   Names names, system_headers;
@@ -120,7 +121,7 @@ void read_include(std::string_view line, SourceText& source) {
   if (line[begin] == '"') source.own_headers.push_back(name);
 }
 
-// Words, each with the namespace in front of it if that is one of a library.
+// Reads words, each with the namespace before it if it is a library's.
 void read_names(std::string_view line, SourceText& source) {
   std::string before;
   for (std::size_t i = 0; i < line.size();) {
@@ -159,7 +160,7 @@ SourceText read_source(const fs::path& path) {
   return source;
 }
 
-// Reads each file once.
+// Reads and caches sources.
 class Sources {
  public:
   explicit Sources(fs::path root) : root_(std::move(root)) {}
@@ -170,7 +171,7 @@ class Sources {
     return place->second;
   }
 
-  // Of the file and of all of plumb's that it includes, directly or not.
+  // Headers that the file includes, directly or through plumb's own headers.
   Names system_headers(const fs::path& path) {
     Names found;
     std::vector<fs::path> waiting{path};
@@ -194,7 +195,7 @@ class Sources {
   std::map<std::string, SourceText> texts_;
 };
 
-// "cases/a.cpp: std::max without <algorithm>", a line for each header that is missing.
+// Lines such as "cases/a.cpp: std::max without <algorithm>", one per missing header.
 std::vector<std::string> missing_includes(const fs::path& root) {
   const std::vector<std::string> folders{"reference", "device", "cases",     "decode",
                                          "faults",    "golden", "diagnosis", "bisect",
@@ -241,7 +242,7 @@ TEST(OwnIncludes, AMissingOneIsFound) {
                                       "tests/t.cpp: TEST without <gtest/gtest.h>"}));
 }
 
-// Each precompiled header has a row above, so that it cannot hide what a source lacks.
+// A precompiled header without a row above could hide missing includes.
 TEST(OwnIncludes, HaveARowForEachPrecompiledHeader) {
   std::ifstream file(fs::path(PLUMB_SOURCE_DIR) / "cmake/precompiled_headers.cmake");
   const std::string text(std::istreambuf_iterator<char>(file), {});
@@ -251,8 +252,8 @@ TEST(OwnIncludes, HaveARowForEachPrecompiledHeader) {
   for (std::size_t at = text.find('<'); at != text.npos; at = text.find('<', at + 1)) {
     const std::string name = text.substr(at + 1, text.find('>', at) - at - 1);
     ++headers;
-    if (name == "Eigen/Core") continue;  // of the reference, which uses it under many names
-    // plumb's own: the build for the thread sanitizer precompiles none of them.
+    if (name == "Eigen/Core") continue;  // too many names to list
+    // plumb's own headers are not precompiled in the thread sanitizer's build, which checks them.
     if (fs::exists(fs::path(PLUMB_SOURCE_DIR) / name)) continue;
     EXPECT_TRUE(rows.contains(name)) << name;
   }

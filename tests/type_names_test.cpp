@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Type names are unique within plumb: a name says which thing is meant, also to a reader who has
-// only a search for it. Nested types count, and so do those of one file.
+// Type names are unique within plumb, so that a text search finds the right type. Nested types and
+// types of a single file count too.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -20,7 +20,7 @@ namespace plumb::tests {
 namespace type_names_test {
 
 namespace fs = std::filesystem;
-using Places = std::map<std::string, std::set<std::string>>;  // "a.h:12", by the type's name
+using Places = std::map<std::string, std::set<std::string>>;  // places ("a.h:12") by type name
 
 std::string output_of(const std::string& command) {
   const std::unique_ptr<FILE, int (*)(FILE*)> pipe(popen(command.c_str(), "r"), pclose);
@@ -37,7 +37,7 @@ bool has_ctags() {
   return output_of("ctags --version 2>/dev/null").find("Universal Ctags") != std::string::npos;
 }
 
-// Classes, structs, unions and enums. An alias gives no second thing the same name.
+// Classes, structs, unions and enums. Aliases are left out, because they define no type.
 Places types_below(const fs::path& root) {
   const PlantedTree scratch;
   std::ostringstream list;
@@ -68,7 +68,7 @@ Places types_below(const fs::path& root) {
   return places;
 }
 
-// "Thing: a.h:1 b.cpp:5"
+// Lines such as "Thing: a.h:1 b.cpp:5".
 std::vector<std::string> duplicates(const Places& types) {
   std::vector<std::string> found;
   for (const auto& [name, places] : types) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// plumb agreement: how many bits two platforms share, op by op. Not a verdict: exit code 0. With
-// --plugin two implementations are compared (tools/agreement/plugin_agreement.h).
+// plumb agreement: counts the output bits that two platforms share, per op. This is a report and
+// not a verdict: the exit code is 0. With --plugin it compares two implementations
+// (tools/agreement/plugin_agreement.h).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,12 +20,12 @@ namespace plumb::tools {
 
 namespace {
 
-// All rows of an op.
+// Sums over all rows of an op.
 struct OpAgreement {
   std::string op;
   std::int64_t cases = 0, elements = 0, equal = 0;
   double distance = 0;
-  std::string where;  // the largest distance: case, tensor, coordinates, both values
+  std::string where;  // place of the largest distance: case, tensor, coordinates, both values
   std::string skipped;
 };
 
@@ -63,7 +64,7 @@ std::vector<OpAgreement> measure(const Selected& selected) {
   return ops;
 }
 
-// Rounded down: only what is all equal reads 100 %.
+// Rounds down, so that 100 % is never shown unless all elements are equal.
 std::string share_of(const OpAgreement& op) {
   const double share = static_cast<double>(op.equal) / static_cast<double>(op.elements);
   return op.equal == op.elements ? "all" : fmt::format("{:.3f} %", 100 * std::min(share, 0.99999));

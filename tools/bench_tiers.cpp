@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What whole tiers cost, so that growth is seen: the processor time of `plumb run`, workers
-// included, in units of a fixed amount of work that is measured in the same run.
+// Measures the cost of whole tiers, so that growth is seen: CPU time of `plumb run` and its
+// workers, in units of a fixed amount of work that is measured in the same run.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <spawn.h>
@@ -20,8 +20,8 @@ namespace plumb::tools {
 
 namespace {
 
-// One unit: integers that are scrambled, a chain of double arithmetic, and loads from a table that
-// only an outer cache holds. Half a second on a machine of 2023.
+// One unit of work: integer hashing, a chain of double arithmetic, and loads from a table larger
+// than the inner caches. It takes half a second on a machine of 2023.
 std::uint64_t calibration_work() {
   constexpr std::size_t kTable = std::size_t{1} << 16;
   constexpr int kRounds = 50'000'000;
@@ -39,11 +39,11 @@ std::uint64_t calibration_work() {
 
 double calibration_seconds() {
   const double start = cpu_seconds();
-  [[maybe_unused]] const volatile std::uint64_t kept = calibration_work();  // or it is left out
+  [[maybe_unused]] const volatile std::uint64_t kept = calibration_work();  // not optimised away
   return cpu_seconds() - start;
 }
 
-// User and system time of every child process that has ended, and of their children.
+// User and system time of all ended child processes and their children.
 double seconds_of_children() {
   rusage usage{};
   getrusage(RUSAGE_CHILDREN, &usage);
@@ -53,8 +53,8 @@ double seconds_of_children() {
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
-// Starts this program with the words, its output dropped. Returns its exit code; 128 and more: the
-// signal that ended it.
+// Runs this program with these arguments, without its output. Returns its exit code, or 128 plus
+// the signal that ended it.
 int run_plumb(std::vector<std::string> words) {
   words.insert(words.begin(), "/proc/self/exe");
   std::vector<char*> arguments;
@@ -88,12 +88,12 @@ double tier_seconds(const std::string& tier, const std::vector<std::string>& pat
 }  // namespace
 
 std::vector<Measurement> bench_tiers(const TierBenchOptions& options) {
-  constexpr int kRepetitions = 5;  // of the calibration, before and behind each tier
+  constexpr int kRepetitions = 5;  // of the calibration, before and after each tier
   std::vector<double> unit;
   const auto calibrate = [&unit] {
     for (int i = 0; i < kRepetitions; ++i) unit.push_back(calibration_seconds());
   };
-  calibration_seconds();  // the table is touched
+  calibration_seconds();  // warm-up: touches the table
   calibrate();
   std::vector<std::pair<std::string, double>> tiers;
   for (const std::string& tier : options.tiers) {

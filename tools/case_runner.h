@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One case of a run, wherever it runs: in this process, in a worker, or nowhere because the plug-in
+// Runs one case of a run in this process or in a worker process, or skips it because the plug-in
 // lacks its op.
 #pragma once
 
@@ -22,26 +22,26 @@ namespace plumb::tools {
 struct Task {
   const cases::AnyCase* which;
   std::string platform;
-  // Among all cases that the command line selects, which a worker counts again: it does not know
-  // which of them are run.
+  // Number among all cases that the command line selects. A worker selects the same cases but does
+  // not know which of them are run.
   std::size_t number = 0;
 };
 
 double seconds_since(std::chrono::steady_clock::time_point start);
 
-// Folder of the goldens that a run is compared with. "": none, because the inputs or the kernels
-// are not those of the goldens.
+// Folder of the goldens (stored earlier results of plumb's own kernels) that a run is compared
+// with. "": none, because inputs or kernels differ from those of the goldens.
 std::string golden_folder(const RunArguments& arguments);
 
-// Runs a case in this process. Throws cases::BadRow, which names the case. With `diagnosed`, a
-// failure is explained by planted defects, which runs wrong kernels.
+// Runs a case in this process. Throws cases::BadRow, which names the case. With `diagnosed`,
+// planted defects are tried as explanations of a failure, which runs wrong kernels.
 Finished run_task(const Task& task, const RunArguments& arguments, cases::Tier tier,
                   bool diagnosed);
 
 // Runs tasks for one thread, in a worker process or in this one.
 class CaseRunner {
  public:
-  // `environment`: of its worker, NAME=value.
+  // `environment`: variables of the worker, NAME=value.
   CaseRunner(const std::vector<Task>& tasks, const RunArguments& arguments, cases::Tier tier,
              std::vector<std::string> environment = {});
 
@@ -58,7 +58,7 @@ class CaseRunner {
   process::Worker worker_;
 };
 
-// The worker's side. `tasks`: all that the same command line selects.
+// Runs in the worker process. `tasks`: all tasks that the command line selects.
 int serve_cases(const std::vector<Task>& tasks, const RunArguments& arguments, cases::Tier tier);
 
 }  // namespace plumb::tools

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How many cases of each op, scenario and platform really compared something: a run in which
-// everything passed says nothing about what was not compared.
+// Counts the cases of each op, scenario and platform that compared at least one element. A run in
+// which all cases pass says nothing about a cell without such cases.
 #pragma once
 
 #include <string>
@@ -11,16 +11,16 @@
 
 namespace plumb::tools {
 
-// The table: a line per op and scenario, a column per platform.
+// The table: one line per op and scenario, one column per platform.
 std::string coverage_text(const std::vector<Finished>& all);
 
-// What decode steps did, a line per feature with the number of steps on each platform. "": none
-// ran.
+// What decode steps did: one line per feature with the number of steps per platform. "": no decode
+// step ran.
 std::string features_text(const std::vector<Finished>& all);
 
-// The cells with fewer than `least` comparing cases (concurrent ones: with none), "rms_norm eager
-// sim-sm90: 7". Every op has eager, full_graph and concurrent cells, whether or not a case of them
-// ran.
+// Cells with fewer than `least` comparing cases (for concurrent ones: with none), as "rms_norm
+// eager sim-sm90: 7". Every op of the run has eager, full_graph and concurrent cells, even if it
+// has no case there.
 std::vector<std::string> thin_coverage(const std::vector<Finished>& all, int least);
 
 }  // namespace plumb::tools

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A case that found too little memory beside others runs once more, alone: on a real device a far
-// row takes the memory that its addresses span. What it lacks then it lacks on this device.
+// A case that finds too little memory beside other cases runs again, alone. On a real device a row
+// with widely separated tensors takes the whole memory between its addresses. If memory is missing
+// even then, the device is too small for the case.
 #pragma once
 
 #include <algorithm>
@@ -19,11 +20,12 @@ namespace plumb::tools {
 
 class DeviceMemoryTurns {
  public:
-  // `shared`: do the cases on this platform take memory from each other?
+  // `shared`: whether the cases on a platform take memory from each other.
   explicit DeviceMemoryTurns(std::function<bool(const std::string&)> shared = is_real)
       : shared_(std::move(shared)) {}
 
-  // What `once` returns, or what it returns with no other beside it if the first one lacked memory.
+  // Calls `once`. If its result lacked memory, calls it again with no other case running, and
+  // returns the second result.
   template <class Run>
   Finished run(const Run& once) {
     {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// In place of plumb bench and plumb bisect, where a build has PLUMB_SEARCHES off.
+// Replaces plumb bench and plumb bisect in a build with PLUMB_SEARCHES off.
 #include "tools/bisect/bisect_arguments.h"
 #include "tools/commands.h"
 #include "tools/selection.h"

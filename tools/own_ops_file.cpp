@@ -27,7 +27,7 @@ using cases::OwnOpRequest;
 using cases::OwnOpsOfFile;
 using process::Death;
 
-// The process of one file. For several threads.
+// The worker process of one file. Thread-safe.
 class OwnOpsProcess {
  public:
   explicit OwnOpsProcess(std::string path)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a worker process of plumb run or plumb faults is asked and answers.
+// Requests to and answers of the worker processes of plumb run and plumb faults.
 #pragma once
 
 #include <optional>
@@ -12,16 +12,16 @@
 
 namespace plumb::tools {
 
-// plumb run: the case of the request's task.
+// plumb run: runs the case of the task.
 struct CaseRequest {
-  bool diagnosed = false;  // a failure is explained, which runs kernels that are wrong
+  bool diagnosed = false;  // explain a failure, which runs wrong kernels
 };
 struct CaseAnswer {
   std::optional<Finished> finished;
-  std::string unusable;  // why the row or the plug-in cannot be used, which ends the run
+  std::string unusable;  // reason why the row or the plug-in is unusable; ends the run
 };
 
-// plumb faults: the run of the request's task, answered with a cases::DiagnosedWatch.
+// plumb faults: executes the run of the task. The answer is a cases::DiagnosedWatch.
 struct WatchRequest {
   bool diagnosed = false;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which cases a command line names, on which platforms.
+// Selection of cases and platforms by a command line.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,13 @@
 
 namespace plumb::tools {
 
-// The command line asks for something that is not there or makes no sense: exit code 2.
+// The command line names something that does not exist or makes no sense: exit code 2.
 class UsageError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-// A case or op that this build does not have. Under --bisect that says nothing about a commit.
+// A case or op that this build does not have. Under --bisect it means "cannot say".
 class NotInThisBuild : public UsageError {
  public:
   using UsageError::UsageError;
@@ -43,7 +43,7 @@ struct Selected {
   cases::Tier tier = cases::Tier::standard;
 };
 
-// Cases of ops. Throws UsageError or cases::BadRow with one line that says what is wrong.
+// Selects cases of ops. Throws UsageError or cases::BadRow with one line that says what is wrong.
 Selected select(const Selection& selection);
 
 struct SelectedAny {
@@ -52,24 +52,24 @@ struct SelectedAny {
   cases::Tier tier = cases::Tier::standard;
 };
 
-// As select, with decode steps if they are asked for.
+// As select, with decode steps if `kinds` includes them.
 enum class CaseKinds { ops, ops_and_decode_steps };
 SelectedAny select_any(const Selection& selection, CaseKinds kinds);
 
-// Throws UsageError for a platform that plumb does not know. `all` stands for every one.
+// Throws UsageError for an unknown platform. "all" stands for every platform.
 std::vector<std::string> choose_platforms(const std::vector<std::string>& asked);
 
-// Does this machine have it, and is it no simulated one?
+// Whether the platform is a real device of this machine.
 bool is_real(const std::string& platform);
 
-// Throws UsageError for what is no whole number of 64 bits.
+// Throws UsageError unless the text is an unsigned 64-bit number.
 std::uint64_t parse_seed(const std::string& text);
 
-// The options that, beside --case and --platform, repeat a run, as a shell reads them:
-// " --tier smoke --set tokens=3".
+// Options, besides --case and --platform, that repeat a run, quoted for a shell: " --tier smoke
+// --set tokens=3".
 std::string repeated_options(const Selection& selection, std::uint64_t seed);
 
-// Throws UsageError. Of 16 MiB at most, or of so many bytes.
+// Throws UsageError if the file cannot be read, or if it is larger than 16 MiB or `most` bytes.
 std::string read_file(const std::string& path);
 std::string read_file(const std::string& path, std::size_t most);
 

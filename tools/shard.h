@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One share of a run among several machines or jobs: --shard I/N, or the variables that GoogleTest
-// reads: GTEST_TOTAL_SHARDS and GTEST_SHARD_INDEX, and GTEST_SHARD_STATUS_FILE, which says that
-// they were read. Test runners that know how to divide a GoogleTest program divide a run of plumb,
-// too.
+// Divides a run among machines or jobs: by --shard I/N, or by the variables of GoogleTest
+// (GTEST_TOTAL_SHARDS, GTEST_SHARD_INDEX, and GTEST_SHARD_STATUS_FILE, which acknowledges them). So
+// test runners that divide a GoogleTest program can also divide a run of plumb.
 #pragma once
 
 #include <cstddef>
@@ -16,15 +15,16 @@ namespace plumb::tools {
 struct Shard {
   std::size_t index = 0, total = 1;
 };
-// "2/4" is the second of four: index 1. Throws UsageError for anything else.
+// "2/4" is the second of four shards: index 1. Throws UsageError for other text.
 Shard shard_of(const std::string& text);
 
-// Nothing if the environment asks for no share. Throws UsageError where the variables are no
-// numbers, or the index is not below the total. Creates the status file.
+// nullopt if the environment asks for no shard. Throws UsageError if the variables are not numbers,
+// or the index is not below the total. Creates the status file.
 std::optional<Shard> shard_of_environment();
 
-// The numbers of the tasks that the shard has, ascending: each task, the dearest first, goes to the
-// shard whose tasks cost least so far. Every task is in one shard, and the same one everywhere.
+// Numbers of the shard's tasks, ascending. The tasks are assigned in order of decreasing cost, each
+// to the shard with the least total cost so far. Each task is in exactly one shard, the same on
+// every machine.
 std::vector<std::size_t> numbers_in(const Shard& shard, const std::vector<double>& costs);
 
 }  // namespace plumb::tools

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Between plumb judge --against and its workers.
+// Messages between plumb judge --against and its workers.
 #pragma once
 
 #include <string>
@@ -19,7 +19,7 @@ inline constexpr const char* kRowsRole = "trace rows";
 inline constexpr const char* kPairRole = "trace pairs";
 
 struct OutlineRequest {
-  std::string path;  // of the file of a step
+  std::string path;  // path of a step's file
 };
 struct OutlineAnswer {
   std::string refused;  // why the file cannot be used: one line
@@ -32,20 +32,21 @@ struct RowsRequest {
 };
 struct RowsAnswer {
   std::string refused;
-  std::vector<RowDigests> rows;  // of each call
+  std::vector<RowDigests> rows;  // for each call
 };
 
 struct PairRequest {
   std::string path_a, path_b;
-  std::size_t a = 0, b = 0;           // calls
-  std::vector<cases::RowPair> pairs;  // of rows; empty: the whole calls
+  std::size_t a = 0, b = 0;           // indices of the calls
+  std::vector<cases::RowPair> pairs;  // row pairs; empty: the whole calls
 };
 struct PairAnswer {
   std::string refused;
   PairReport report;
 };
 
-// The worker's side, until the parent hangs up. Returns the exit code.
+// The worker's side. Each serves requests until the parent closes the channel, and returns the exit
+// code.
 int serve_outlines();
 int serve_rows();
 int serve_pairs();

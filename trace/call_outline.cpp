@@ -17,7 +17,7 @@ bool has_all_values(const TraceTensors& tensors) {
   return !tensors.empty();
 }
 
-// Where it was in memory does not count.
+// Text for digests: everything about a tensor except its place in memory.
 std::string text_of(const TraceTensor& tensor) {
   std::string text =
       fmt::format("{}[{}]{}", tensor.type.name, fmt::join(tensor.shape, ","), tensor.data);

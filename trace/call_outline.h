@@ -15,11 +15,13 @@ namespace plumb::trace {
 
 struct CallOutline {
   CallPlace place;
-  // Digest of all that the call read, tensors and scalars. "": there is nothing, or not all of it
+  // Digest of all tensors and scalars that the call read. "": it read nothing, or not everything
   // was recorded.
   std::string inputs;
-  std::map<std::string, std::string> read;  // of each tensor
-  std::string outputs;                      // of all tensors that the call wrote; "": as above
+  std::map<std::string, std::string> read;  // digest of each tensor that the call read
+  // Digest of all tensors that the call wrote. "": it wrote nothing, or not everything was
+  // recorded.
+  std::string outputs;
 };
 
 struct StepOutline {

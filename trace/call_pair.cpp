@@ -20,7 +20,7 @@ T number_at(const std::byte* bytes) {
   return value;
 }
 
-// Numbers of the formats that a reader knows, bits of all others.
+// Prints a number if the format is common, and bits otherwise.
 std::string value_at(const ElementType& type, const std::byte* bytes) {
   if (type.name == "f32") return fmt::format("{:.9g}", number_at<float>(bytes));
   if (type.name == "f64") return fmt::format("{:.17g}", number_at<double>(bytes));
@@ -41,7 +41,7 @@ bool same_form(const TraceTensor& a, const TraceTensor& b) {
          !a.data.empty() && !b.data.empty();
 }
 
-// Bit for bit, of an op that plumb does not know.
+// Compares bit for bit, for an op that plumb does not know.
 cases::TensorDifference difference_of(const std::string& name, const TraceTensor& a,
                                       std::span<const std::byte> in_a,
                                       std::span<const std::byte> in_b) {
@@ -49,7 +49,7 @@ cases::TensorDifference difference_of(const std::string& name, const TraceTensor
   const auto size = static_cast<std::size_t>(a.type.bytes);
   const std::size_t columns =
       a.shape.empty() ? 1 : static_cast<std::size_t>(std::max<std::int64_t>(1, a.shape.back()));
-  std::size_t last_row = in_a.size();  // none
+  std::size_t last_row = in_a.size();  // no row yet
   for (std::size_t i = 0; i < in_a.size() / size; ++i) {
     const std::byte *const one = in_a.data() + i * size, *const other = in_b.data() + i * size;
     ++difference.elements;

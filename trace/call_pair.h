@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Two recorded calls that read the same bits and wrote others.
+// Compares two recorded calls that read the same bits and wrote different ones.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +13,15 @@
 namespace plumb::trace {
 
 struct PairReport {
-  std::string not_judged;  // why plumb cannot say how far right results may be apart; "": it can
-  std::vector<cases::TensorDifference> tensors;  // that differ
+  std::string not_judged;  // why the bounds of the op are unknown; "": they are known
+  std::vector<cases::TensorDifference> tensors;  // the tensors that differ
   std::string a_wrong, b_wrong;                  // cases::CallDifference
-  std::int64_t differ = 0, beyond = 0;           // of the pairs of rows; of whole calls 0 or 1
+  // Numbers of row pairs (for whole calls 0 or 1) that differ, and that differ by more than the
+  // bounds of both calls allow.
+  std::int64_t differ = 0, beyond = 0;
 };
 
-// `pairs`: rows of the calls; empty: the whole calls. Throws BadTrace.
+// `pairs`: rows to compare; empty: the whole calls. Throws BadTrace.
 PairReport compare_pair(const TraceCall& a, const StepBytes& bytes_a, const TraceCall& b,
                         const StepBytes& bytes_b, const std::vector<cases::RowPair>& pairs);
 

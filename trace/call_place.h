@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which call of a trace is meant, for reports.
+// Identifies a call of a trace in reports.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +13,9 @@ namespace plumb::trace {
 struct CallPlace {
   std::int64_t rank = 0, step = 0, index = 0, calls = 0;  // call `index` of `calls` of its step
   std::string op, name;
-  std::int64_t layer = -1, stream = 0, replay = -1;  // -1: of no layer; eager
+  std::int64_t layer = -1, stream = 0, replay = -1;  // -1: no layer; not replayed
 
-  // By the op, or by the engine's name.
+  // The op, or the engine's name if the op is unknown.
   const std::string& kind() const { return op.empty() ? name : op; }
 };
 

@@ -14,7 +14,7 @@ namespace plumb::trace {
 namespace {
 
 constexpr std::size_t kMostFound = 100;
-constexpr std::size_t kMostWrites = 256;  // that are remembered of one storage
+constexpr std::size_t kMostWrites = 256;  // last writes that are remembered for each storage
 
 // The last write to a range of memory.
 struct LastWrite {
@@ -22,13 +22,13 @@ struct LastWrite {
   std::string name;
   const TraceTensor* tensor = nullptr;
   MemoryLayout layout;
-  std::set<std::int64_t> gone;  // blocks that a later call has written
+  std::set<std::int64_t> gone;  // blocks overwritten by a later call
 };
 
 bool has_values(const TraceTensor& tensor) { return !tensor.data.empty(); }
 
-// Blocks that both tensors have stored: place in the one, place in the other. Tensors without
-// blocks are one block.
+// Pairs of indices of the blocks that both tensors stored: (index in the write, index in the read).
+// A tensor without blocks counts as one block.
 using BlockPairs = std::vector<std::pair<std::int64_t, std::int64_t>>;
 BlockPairs common_blocks(const LastWrite& write, const TraceTensor& read) {
   const auto& wrote = write.tensor->blocks;
@@ -64,7 +64,7 @@ class ChainWalk {
     report_.certain = step.complete;
   }
 
-  // A call reads when it begins and has written when it ends. Calls may lie within each other.
+  // Reads happen when a call begins, writes when it ends. Calls may be nested.
   ChainReport walk() {
     std::vector<std::vector<std::size_t>> readers(step_.calls.size());
     for (std::size_t i = 0; i < step_.calls.size(); ++i) {
@@ -90,11 +90,11 @@ class ChainWalk {
     }
   }
 
-  // Older writes to these bytes are no longer the last ones.
+  // Records a write. Older writes to the same bytes are no longer the last ones.
   void write(std::size_t call, const std::string& name, const TraceTensor& tensor) {
     const auto layout = layout_of(tensor);
     if (!layout) return;
-    // It may be anywhere.
+    // The address is unknown, so this write may overlap any tensor.
     if (tensor.storage == 0) {
       report_.certain = false;
       return;

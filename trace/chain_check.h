@@ -13,26 +13,27 @@
 
 namespace plumb::trace {
 
-// A call that read other bytes than the last recorded call wrote.
+// A call that read other bytes from a memory range than the last recorded write left there.
 struct BrokenChain {
   CallPlace writer, reader;
-  std::string wrote, read;                                // names of the tensor in both calls
-  std::int64_t bytes = 0, elements = 0, of_elements = 0;  // that differ, of those in both
-  std::string first;                                      // "[1, 0]"
+  std::string wrote, read;  // name of the tensor in each call
+  // Bytes and elements that differ, of the elements that both calls have.
+  std::int64_t bytes = 0, elements = 0, of_elements = 0;
+  std::string first;  // "[1, 0]"
 };
 
 struct ChainReport {
   std::int64_t rank = 0, step = 0;
-  // All writes are recorded: a broken chain is a failure. Else an unrecorded kernel may have
-  // written in between.
+  // True if all writes are recorded: then a broken chain is a failure. Otherwise an unrecorded
+  // kernel may have written in between.
   bool certain = false;
   std::int64_t checked = 0, broken = 0;
-  std::vector<BrokenChain> found;  // the first ones
+  std::vector<BrokenChain> found;  // the first of the broken chains
 };
 
 // A tensor is checked if the last recorded write to any of its bytes was to a tensor of the same
-// place, shape, strides and dtype. Of paged caches the blocks are compared that both calls have.
-// Throws BadTrace.
+// place, shape, strides and dtype. For paged caches, the blocks that both calls stored are
+// compared. Throws BadTrace.
 ChainReport check_chains(const TraceStep& step, const StepBytes& bytes);
 
 }  // namespace plumb::trace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Between plumb judge and its workers that check chains of calls.
+// Messages between plumb judge and the workers that check chains of calls.
 #pragma once
 
 #include <string>
@@ -11,10 +11,10 @@
 
 namespace plumb::trace {
 
-inline constexpr const char* kChainRole = "trace chains";  // of such a worker
+inline constexpr const char* kChainRole = "trace chains";  // role of such a worker
 
 struct ChainRequest {
-  std::string path;  // of the file of a step
+  std::string path;  // path of a step's file
 };
 
 struct ChainAnswer {
@@ -22,7 +22,8 @@ struct ChainAnswer {
   ChainReport report;
 };
 
-// The worker's side, until the parent hangs up. Returns the exit code.
+// The worker's side. Serves requests until the parent closes the channel, and returns the exit
+// code.
 int serve_chains();
 
 }  // namespace plumb::trace

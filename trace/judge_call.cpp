@@ -30,7 +30,8 @@ void take(const cases::CallVerdict& verdict, CallReport& report) {
   if (report.failures.empty() && compared == 0) report.not_judged = "no element of it is promised";
 }
 
-// The call, whose kernel promises this and nothing else.
+// The call judged by this promise: drops all numerics of the call, and its values of the choices
+// that the promise sets.
 TraceCall promising(const Promise& promise, TraceCall call) {
   for (const auto& [name, word] : promise.words) call.scalars.erase(name);
   call.numerics.clear();

@@ -12,7 +12,7 @@ namespace plumb::trace {
 
 namespace {
 
-// Of a tensor in the terms of an op. Nothing: no op has such elements.
+// The op dtype of an element type; nullopt: no op has such elements.
 std::optional<cases::Dtype> dtype_of(const ElementType& type) {
   using cases::Dtype;
   if (type.name == "f32") return Dtype::f32;
@@ -28,7 +28,8 @@ struct LaidOutBlocks final : BytesOwner {
   explicit LaidOutBlocks(std::size_t size) : bytes(size) {}
 };
 
-// Blocks that were not recorded hold zeros: the call did not touch them.
+// Bytes of the whole tensor. Blocks that were not recorded are zeros, because the call did not
+// touch them.
 StoredBytes laid_out(const std::string& name, const TraceTensor& tensor, const StepBytes& bytes) {
   if (tensor.elements() == 0) return {};
   const StoredBytes stored = bytes.of(tensor);
@@ -119,7 +120,7 @@ void KnownCall::add(const std::string& name, const TraceTensor& tensor, const St
   for (std::size_t i = tensor.shape.size(); i-- > 0; stride *= tensor.shape[i]) {
     given.strides[i] = stride;
   }
-  // Tensors of ops have a dimension at least. An engine's single number may have none.
+  // Tensors of ops have at least one dimension; a scalar tensor of an engine has none.
   if (given.shape.empty()) {
     given.shape = {1};
     given.strides = {tensor.type.bytes};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A recorded call of one of plumb's ops, as a call that was made outside plumb.
+// Converts a recorded call of one of plumb's ops to a call that was made outside plumb.
 #pragma once
 
 #include <map>
@@ -14,26 +14,26 @@
 
 namespace plumb::trace {
 
-// Why a call is not judged.
+// Thrown for a call that cannot be judged; what() says why.
 class NotJudged : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-// In a catch clause: why the call cannot be judged. Its inputs may be those of no right call:
-// indices outside of a tensor, lengths below zero. Rethrows BadTrace and bad_alloc.
+// Call this in a catch clause: returns why the call cannot be judged. No right call may have such
+// inputs (indices outside a tensor, negative lengths). Rethrows BadTrace and bad_alloc.
 std::string why_not_judged();
 
 bool is_known_op(const std::string& op);
 
-// Throws cases::BadRow for a word that the numerics do not have.
+// Throws cases::BadRow for a name that the numerics do not have.
 cases::NumericSettings settings_of(const std::map<std::string, TraceScalar>& numerics);
 
 class KnownCall {
  public:
-  // Throws NotJudged, cases::BadRow for a call that the op does not have, and BadTrace.
-  // The call's profile counts where the call does not say anything.
-  // Of a call that is judged by a sample only these rows are in the tensors.
+  // Throws NotJudged, cases::BadRow for a call that the op cannot have, and BadTrace. The call's
+  // profile supplies what the call does not say itself. If the call is judged by a sample, the
+  // tensors hold only the sampled rows.
   KnownCall(const TraceCall& call, const StepBytes& bytes, const cases::RowSampling& sampling = {});
   KnownCall(const KnownCall&) = delete;
   KnownCall& operator=(const KnownCall&) = delete;

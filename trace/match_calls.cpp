@@ -11,13 +11,15 @@ namespace plumb::trace {
 
 namespace {
 
-// Calls that may match.
+// Where a call is made: rank, layer, and op (or the engine's name of the call). Only calls with the
+// same site may match.
 struct CallSite {
   std::int64_t rank = 0, layer = 0;
   std::string kind;
   auto operator<=>(const CallSite&) const = default;
 };
-// One call of a site: its step, and how many calls of the site stand before it there.
+// Identifies a call within its site: its step, and the number of calls of the site before it in
+// that step.
 using PlaceAtSite = std::pair<std::int64_t, std::int64_t>;
 
 CallSite site_of(const CallPlace& place) { return {place.rank, place.layer, place.kind()}; }
@@ -103,7 +105,7 @@ class CallMatcher {
     return true;
   }
 
-  // Of all sites that both traces have left.
+  // Matches rows of the calls that are still unmatched, at all sites that both traces have.
   void match_rows(const AskRows& rows_of) {
     std::vector<CallRef> left_a, left_b;
     for (auto& [key, site] : sites_a_) {
@@ -121,7 +123,8 @@ class CallMatcher {
     pair_rows(left_a, rows_a, left_b, rows_b);
   }
 
-  // Calls of the site that are left and may have rows.
+  // Unmatched calls of the site whose rows may be compared: calls of plumb's ops with all values
+  // recorded.
   std::vector<CallRef> comparable(const TraceOutline& trace, const SiteCalls& site) const {
     std::vector<CallRef> calls;
     for (const CallRef& ref : site.free) {
@@ -132,7 +135,7 @@ class CallMatcher {
   }
 
   struct RowOfCall {
-    std::size_t call = 0;  // of those that are left
+    std::size_t call = 0;  // index among the unmatched calls
     std::int64_t row = 0;
   };
   using RowKey = std::tuple<std::int64_t, std::int64_t, cases::RowDigest>;  // rank, layer
@@ -149,7 +152,7 @@ class CallMatcher {
     }
     for (std::size_t i = 0; i < left_a.size(); ++i) {
       const CallPlace& place = call_at(a_, left_a[i]).place;
-      std::map<std::size_t, MatchedCalls> pairs;  // by the call of B
+      std::map<std::size_t, MatchedCalls> pairs;  // key: call of B
       for (std::size_t row = 0; row < rows_a[i].inputs.size(); ++row) {
         const auto found = by_inputs.find({place.rank, place.layer, rows_a[i].inputs[row]});
         if (found == by_inputs.end() || found->second.empty()) continue;
@@ -177,7 +180,7 @@ class CallMatcher {
     sites_b_.at(site_of(call_at(b_, b).place)).free.erase(b);
   }
 
-  // The call of B at this place, if nothing has matched it.
+  // The call of B at this place, if it is still unmatched.
   const CallRef* free_partner(const CallSite& key, const PlaceAtSite& place) const {
     const auto site = sites_b_.find(key);
     if (site == sites_b_.end()) return nullptr;

@@ -7,7 +7,7 @@ namespace plumb::trace {
 
 namespace {
 
-constexpr std::int64_t kFarthest = std::int64_t{1} << 60;  // bytes; what is farther counts as here
+constexpr std::int64_t kFarthest = std::int64_t{1} << 60;  // bytes; limit of distances
 
 // a * b + c for numbers from 0 to kFarthest, limited to kFarthest.
 std::int64_t limited(std::int64_t a, std::int64_t b, std::int64_t c) {
@@ -28,7 +28,7 @@ std::optional<MemoryLayout> layout_of(const TraceTensor& tensor) {
       layout.strides[i] = stride;
     }
   }
-  // In elements, from the first element.
+  // Extent before and behind the first element, in elements.
   std::int64_t before = 0, behind = 0;
   for (std::size_t i = 0; i < layout.shape.size(); ++i) {
     const std::int64_t places = layout.shape[i] - 1;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where a recorded tensor was in the engine's memory.
+// The place of a recorded tensor in the engine's memory.
 #pragma once
 
 #include <cstdint>
@@ -12,16 +12,17 @@
 
 namespace plumb::trace {
 
-// Bytes [begin, end) of a storage, gaps between rows included.
+// Bytes [begin, end) of a storage, including gaps between rows.
 struct MemoryRange {
   std::int64_t begin = 0, end = 0;
   bool overlaps(const MemoryRange& other) const { return begin < other.end && other.begin < end; }
 };
 
-// Which element is at which byte.
+// The bytes that a tensor's elements occupy: two tensors with equal layouts have the same elements
+// at the same bytes of a storage.
 struct MemoryLayout {
   MemoryRange range;
-  std::vector<std::int64_t> shape, strides;  // a dimension of one place has the stride 0
+  std::vector<std::int64_t> shape, strides;  // a dimension of size 1 has stride 0
   std::string type;
 
   bool operator==(const MemoryLayout& other) const {
@@ -30,7 +31,7 @@ struct MemoryLayout {
   }
 };
 
-// Of a tensor with a known storage. Nothing: the tensor has no elements.
+// Layout of a tensor whose storage is known. nullopt: the tensor has no elements.
 std::optional<MemoryLayout> layout_of(const TraceTensor& tensor);
 
 }  // namespace plumb::trace

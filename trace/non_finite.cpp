@@ -9,7 +9,8 @@ namespace plumb::trace {
 
 namespace {
 
-// A floating-point format: a number is not finite if all bits of the exponent are set.
+// A floating-point format: its size, the mask of its exponent bits, and the bits of -infinity. A
+// number is NaN or infinite if all exponent bits are set.
 struct FloatFormat {
   std::size_t bytes = 0;
   std::uint64_t exponent = 0, negative_infinity = 0;
@@ -38,7 +39,8 @@ NonFinite count_in(std::span<const std::byte> bytes, const FloatFormat& format) 
   return found;
 }
 
-// Nothing: it holds no floating-point numbers.
+// Counts NaN and +infinity (-infinity is a mask). nullopt: the tensor has no format of format_of(),
+// or was not recorded.
 std::optional<NonFinite> non_finite_of(const TraceTensor& tensor, const StepBytes& bytes) {
   const auto format = format_of(tensor.type);
   if (!format || tensor.data.empty()) return std::nullopt;

@@ -7,10 +7,9 @@
 
 namespace plumb::trace {
 
-// NaN and infinity among what a call wrote, where nothing that it read has any: "out: 3 elements
-// are NaN or infinite, the first at [0, 4], and no input has one". "": none, or it cannot be said
-// because values were not recorded. A negative infinity is what masks write, and counts as a
-// number.
+// Reports NaN and infinity in the outputs of a call if no input has any: "out: 3 elements are NaN
+// or infinite, the first at [0, 4], and no input has one". "": none, or unknown because values were
+// not recorded. Negative infinity counts as a number, because masks write it.
 std::string unexplained_non_finite(const TraceCall& call, const StepBytes& bytes);
 
 }  // namespace plumb::trace

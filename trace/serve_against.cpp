@@ -9,7 +9,7 @@ namespace plumb::trace {
 
 namespace {
 
-// The file of the last request, opened once.
+// Keeps the file of the last request open for the next one.
 class LastStep {
  public:
   const OpenStep& at(const std::string& path) {
@@ -26,7 +26,7 @@ RowDigests rows_of(const TraceCall& call, const StepBytes& bytes) {
     const KnownCall known(call, bytes);
     const auto rows = cases::CallRows::of(known.call());
     if (rows) return {rows->inputs(), rows->outputs()};
-  } catch (...) {  // no call of the op: it has no rows
+  } catch (...) {  // the call is not a valid call of the op, so it has no rows
     why_not_judged();
   }
   return {};

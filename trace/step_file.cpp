@@ -52,7 +52,7 @@ void write_all(const std::string& path, const std::string& text, const StepData&
   require_success(H5Fflush(file, H5F_SCOPE_GLOBAL), path);
 }
 
-// HDF5 does not say why it can make no file.
+// Tries to create the file first, because HDF5 does not say why it cannot.
 void require_writable(const std::string& path) {
   const int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (descriptor < 0) throw BadTrace(fmt::format("{}: {}", path, std::strerror(errno)));
@@ -66,7 +66,8 @@ void sync(const std::string& path) {
   close(descriptor);
 }
 
-// All bytes in this file, as they are: no filter, no other file, no virtual part.
+// Requires a data set whose bytes are stored unchanged in this file: no filter, no external file,
+// no virtual part.
 void require_plain(hid_t data, const std::string& where) {
   const Handle type(H5Dget_type(data), H5Tclose, where);
   if (H5Tequal(type, H5T_STD_U8LE) <= 0) throw BadTrace(where + ": not bytes");
@@ -78,7 +79,7 @@ void require_plain(hid_t data, const std::string& where) {
   }
 }
 
-// A data set of bytes that was looked at.
+// A data set of bytes that passed the checks.
 struct ByteSet {
   Handle object;
   std::string where;
@@ -102,7 +103,7 @@ ByteSet open_bytes(hid_t group, const std::string& name, const std::string& wher
     throw BadTrace(where + ": not of one dimension");
   }
   if (extent > most) throw BadTrace(fmt::format("{}: {} bytes, too many", where, extent));
-  // Space that was never allocated would read as zeros.
+  // HDF5 would read space that was never allocated as zeros.
   if (extent != 0 && H5Dget_storage_size(object) != extent) {
     throw BadTrace(where + ": not all of its bytes are stored");
   }
@@ -118,10 +119,10 @@ std::vector<std::byte> read_bytes(const ByteSet& set) {
   return bytes;
 }
 
-// Pages of a file. The kernel takes them back when it needs memory.
+// Mapped pages of a file, which the operating system can drop when it needs memory.
 class MappedBytes final : public BytesOwner {
  public:
-  // Nothing is mapped for bytes that the file does not have.
+  // Maps nothing if the range exceeds the file.
   MappedBytes(int descriptor, std::size_t first, std::size_t size) {
     struct stat file{};
     if (fstat(descriptor, &file) != 0) return;
@@ -143,7 +144,7 @@ class MappedBytes final : public BytesOwner {
     if (pages_ == MAP_FAILED) return {};
     return {static_cast<const std::byte*>(pages_) + before_, length_ - before_};
   }
-  // Leaves no page in memory.
+  // Digest of the bytes. Reads 4 MiB at a time and then drops their pages from memory.
   std::string digest() const {
     constexpr std::size_t kPart = std::size_t{1} << 22;
     hdf5::DigestOfParts digest;
@@ -166,9 +167,9 @@ struct ReadBytes final : BytesOwner {
   explicit ReadBytes(std::vector<std::byte> all) : bytes(std::move(all)) {}
 };
 
-// Nothing: the data is not in one piece of the file, or is not found there.
+// Maps the data set. nullopt: it is not contiguous in the file, or its digest does not match.
 std::optional<StoredBytes> mapped(int descriptor, const ByteSet& set, const std::string& digest) {
-  constexpr std::size_t kLeast = std::size_t{1} << 16;  // fewer are read sooner than mapped
+  constexpr std::size_t kLeast = std::size_t{1} << 16;  // smaller data is read faster than mapped
   const haddr_t first = set.size < kLeast ? HADDR_UNDEF : H5Dget_offset(set.object);
   if (first == HADDR_UNDEF || descriptor < 0) return std::nullopt;
   const auto pages = std::make_shared<MappedBytes>(descriptor, first, set.size);
@@ -194,7 +195,7 @@ void write_step_file(const std::string& path, const std::string& text, const Ste
 
 struct StepFile::Open {
   Handle file, data;
-  int descriptor;  // of the same file; -1: none
+  int descriptor;  // descriptor of the same file; -1: none
   Open(Handle file_, Handle data_, const std::string& path)
       : file(std::move(file_)),
         data(std::move(data_)),

@@ -15,41 +15,41 @@
 
 namespace plumb::trace {
 
-using StepData = std::map<std::string, std::span<const std::byte>>;  // by digest
+using StepData = std::map<std::string, std::span<const std::byte>>;  // key: digest
 
-// Writes `path` whole or not at all. Throws BadTrace: "path: why".
+// Writes `path` completely or not at all. Throws BadTrace: "path: why".
 void write_step_file(const std::string& path, const std::string& text, const StepData& data);
 
-// Whatever holds bytes of a file: the file's own pages, if these can be mapped.
+// Owner of bytes of a file: mapped pages if possible, else a buffer.
 struct BytesOwner {
   virtual ~BytesOwner() = default;
-  // Pages are read again when they are looked at.
+  // Drops mapped pages from memory. They are read again on the next access.
   virtual void leave_memory() const {}
 };
 
 struct StoredBytes {
   std::span<const std::byte> bytes;
-  std::shared_ptr<const BytesOwner> owner;  // null: of no bytes
+  std::shared_ptr<const BytesOwner> owner;  // null if there are no bytes
 };
 
-// Nothing of HDF5 is trusted, but HDF5 itself may crash on bytes made for that: for a process that
-// may end so. Not for several threads at once.
+// Reads a file without trusting its contents. HDF5 itself may crash on a malicious file, so use
+// this in a process that may crash. Not thread-safe.
 class StepFile {
  public:
-  // Throws BadTrace for a file that is none of a trace.
+  // Throws BadTrace if the file is not part of a trace.
   explicit StepFile(std::string path);
   ~StepFile();
 
   const std::string& path() const { return path_; }
   std::string text() const;
   bool contains(const std::string& digest) const;
-  // Throws BadTrace for data that is not there, has not this length, or not this digest.
+  // Throws BadTrace if the data is missing, or has another length or digest.
   StoredBytes read(const std::string& digest, std::size_t bytes) const;
 
  private:
   struct Open;
   std::string path_;
-  std::size_t size_ = 0;  // bytes: no data of the file is longer
+  std::size_t size_ = 0;  // size of the file in bytes, an upper limit for any data in it
   std::unique_ptr<Open> open_;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The side of a worker process that answers requests about files of a trace.
+// What all worker processes of plumb judge share: they answer requests about files of a trace.
 #pragma once
 
 #include <sys/prctl.h>
@@ -18,7 +18,7 @@
 
 namespace plumb::trace {
 
-// A file of a step, and what it says.
+// An open file of a step and its parsed contents.
 struct OpenStep {
   StepBytes bytes;
   TraceStep step;
@@ -28,15 +28,17 @@ struct OpenStep {
   }
 };
 
-// Files of others may crash the worker. They may not make it write.
+// Forbids this worker to write files, core dumps included: a malicious trace may crash it, but must
+// not make it write.
 inline void write_no_files() {
   const rlimit nothing{0, 0};
   setrlimit(RLIMIT_FSIZE, &nothing);
   setrlimit(RLIMIT_CORE, &nothing);
 }
 
-// Many workers run at once, each on a few rows of a large call. Memory that no row touches has to
-// cost nothing, in huge pages neither, and what a verdict gave back is the machine's again.
+// Keeps this worker's memory small. Many workers run at once, each on a few rows of a large call.
+// So memory of untouched rows must not be allocated, not even by huge pages, and freed memory must
+// be returned to the system.
 inline void take_little_memory() {
   prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
 #ifdef __GLIBC__
@@ -46,7 +48,8 @@ inline void take_little_memory() {
 #endif
 }
 
-// answer(request, its answer) for each request, until the parent hangs up. Returns the exit code.
+// Calls answer(request, its answer) for each request until the parent closes the channel. Returns
+// the exit code.
 template <class Request, class Answer>
 int serve_steps(const auto& answer) {
   write_no_files();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every member is looked at before it is used: the text may hold anything.
+// Parses the JSON text of a step. Every member is checked before use, because the text may hold
+// anything.
 #include "trace/trace.h"
 
 #include <fmt/format.h>
@@ -43,13 +44,13 @@ const std::array<ElementType, 19> kTypes{{{"bool", 1},
                                           {"e2m1x2", 1},
                                           {"packed", 1}}};
 
-// Names and words are printed. A terminal takes control characters for commands.
+// Replaces control characters, because names are printed and a terminal executes control sequences.
 std::string printable(std::string text) {
   std::ranges::replace_if(text, [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
   return text;
 }
 
-// A value of the text, and its place for messages: "calls[3].before.x".
+// A JSON value and its path for messages, such as "calls[3].before.x".
 class Node {
  public:
   Node(const Json& value, std::string where) : value_(value), where_(std::move(where)) {}
@@ -194,7 +195,7 @@ TraceKernel read_kernel(const Node& node) {
   return kernel;
 }
 
-// `ended`: calls in front of this one in the list.
+// `ended`: number of calls before this one in the list.
 TraceCall read_call(const Node& node, std::int64_t ended) {
   node.require_object();
   TraceCall call;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Between plumb judge and its workers, which alone read the files of a trace: a file that crashes
-// HDF5 ends a worker.
+// Messages between plumb judge and its workers. Only workers read the files of a trace, so a file
+// that crashes HDF5 ends only a worker.
 #pragma once
 
 #include <map>
@@ -15,7 +15,7 @@ namespace plumb::trace {
 
 inline constexpr const char* kCallsRole = "calls";
 
-// Calls [begin, end) of a file of a step. None: what the file holds.
+// Asks for calls [begin, end) of a step's file. An empty range asks what the file holds.
 struct CallsRequest {
   std::string path;
   std::int64_t begin = 0, end = 0;
@@ -30,7 +30,8 @@ struct CallsAnswer {
   std::vector<CallReport> reports;
 };
 
-// The worker's side, until the parent hangs up. Returns the exit code.
+// The worker's side. Serves requests until the parent closes the channel, and returns the exit
+// code.
 int serve_trace_calls();
 
 }  // namespace plumb::trace

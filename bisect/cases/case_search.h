@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// plumb bisect case: the smallest case that fails as the one that was asked about.
+// plumb bisect case: finds the smallest case that fails in the same way as a given case.
 #pragma once
 
 #include <memory>
@@ -14,29 +14,32 @@
 namespace plumb::bisect {
 
 struct CaseQuestion {
-  Question run;             // one case, as --case spells it
-  std::int64_t repeat = 0;  // runs until a case counts as passing; 0: as the rate wants
-  double timeout = 300;     // seconds of a run
-  double seconds = 0;       // of the search; 0: no limit
+  Question run;  // one case, named as in --case
+  // Runs without failure until a case counts as passing; 0: computed from the measured failure
+  // rate.
+  std::int64_t repeat = 0;
+  double timeout = 300;  // seconds per run
+  double seconds = 0;    // seconds for making the case smaller; 0: no limit
   int jobs = 1;
 };
 nlohmann::json to_json(const CaseQuestion& question);
 
 struct CaseSearchResult {
   Question first, smallest;
-  Answer failure;                               // of the smallest, with its diagnosis
-  std::optional<ServingSize> first_size, size;  // of a schedule; else ""
+  Answer failure;                               // of the smallest case, with its diagnosis
+  std::optional<ServingSize> first_size, size;  // set for decode steps only
   Shrunk shrunk;
-  // The passing neighbour, if there is one.
+  // A passing case that differs from the smallest one in one parameter, if there is one.
   std::optional<Question> passing;
   std::int64_t probes = 0;
   double seconds = 0;
-  std::string rate;  // how often it fails, where that was measured; else ""
+  std::string rate;  // how often the case failed, as text; "" if every run gives the same
 };
 
 class CaseSearch {
  public:
-  // which: with its settings; all: the cases of its op, without. Throws Undecided from run().
+  // which: the case with the changes of --set. all: the cases of its op as the files have them.
+  // run() throws Undecided.
   CaseSearch(CaseQuestion question, const cases::AnyCase& which,
              const std::vector<cases::AnyCase>& all, Journal& journal, Progress& progress);
   CaseSearchResult run();
@@ -63,8 +66,9 @@ class CaseSearch {
   Journal& journal_;
   Progress& progress_;
   std::unique_ptr<CaseSubject> subject_;
-  std::int64_t failures_ = 0, measured_runs_ = 0;  // of the case as it was
-  std::int64_t runs_ = 1;                          // that have to pass before a candidate does
+  std::int64_t failures_ = 0, measured_runs_ = 0;  // of the original case
+  // Runs that must pass until a candidate (a smaller case) counts as passing.
+  std::int64_t runs_ = 1;
   Answer first_;
 };
 

@@ -20,7 +20,8 @@ namespace {
 constexpr const char* kScenario = "scenario";
 const std::string kPoint = "point.";
 
-// Scenarios from the plainest on; graph modes as they are numbered.
+// Sorts scenarios, plainest first. The graph modes of a decode step all get 0, and so keep their
+// order.
 int plainness(const cases::AnyCase& which) {
   using Mode = cases::Scenario::Mode;
   const cases::Case* one = which.of_op();
@@ -51,18 +52,19 @@ std::unique_ptr<cases::Problem> problem_of(const cases::Case& which, const std::
   return which.op->make_problem(which.row, device::open_device(platform)->properties());
 }
 
-// Whether an optional tensor is there, say.
+// True for a parameter that is 0 or 1, for example whether an optional tensor exists.
 bool is_switch(const cases::Parameter& parameter) {
   return parameter.least == 0 && parameter.most == 1;
 }
 
-// A wide dimension keeps a few elements: with one column nearly every mistake looks like another.
+// Smallest value to try. A wide dimension keeps 8 elements, because with one column nearly all
+// defects look alike.
 std::int64_t least_of(const cases::Parameter& parameter, std::int64_t value) {
   constexpr std::int64_t kWide = 64, kFew = 8;
   return parameter.least == 1 && value >= kWide ? kFew : parameter.least;
 }
 
-// The plain value of a word is not to say it.
+// The values of a word, plainest first. The plainest is to leave it out.
 std::vector<std::string> default_and(const std::string& value) {
   if (value.empty()) return {""};
   return {"", value};
@@ -84,7 +86,8 @@ void CaseSubject::add(Knob knob, std::string value) {
   subject_.knobs.push_back(std::move(knob));
 }
 
-// A composition compares other ops: it is a case of its own.
+// Collects the row's scenarios. Composition is offered only if the original case is one, because it
+// compares other ops.
 void CaseSubject::add_scenarios(const cases::AnyCase& which,
                                 const std::vector<cases::AnyCase>& all) {
   for (const cases::AnyCase& one : all) {
@@ -131,7 +134,7 @@ void CaseSubject::take_point(const std::string& spec) {
       add({.name = name, .words = default_and(value)}, value);
     }
   }
-  // As many as there are.
+  // The limits of live rows and of steps start at their largest values.
   const cases::AnyCase any = case_of(start_);
   const cases::Case& which = *any.of_op();
   const auto problem = problem_of(which, run_.platform);
@@ -157,7 +160,8 @@ void CaseSubject::describe_serving() {
   order_serving(start_, subject_);
   using Schedule = std::vector<cases::ScheduledStep>;
   using Numbers = std::vector<std::int64_t> (*)(const Schedule&);
-  // Of the whole schedule, those that the list keeps.
+  // For a list (keep_steps, keep_requests): returns the numbers of the steps or requests of the
+  // whole schedule that a candidate's list keeps.
   const auto kept = [this](const char* name, Numbers numbers) {
     return [this, name, numbers](const Candidate& candidate) {
       Candidate whole = candidate;
@@ -173,11 +177,11 @@ void CaseSubject::describe_serving() {
                     {"keep_requests", "requests", kept("keep_requests", request_numbers)}};
 }
 
-// Of a recorded call whose rows are independent.
+// For a recorded call with independent rows: makes the list of kept rows reducible.
 void CaseSubject::add_recorded_rows(const cases::Case& which) {
   if (!cases::is_recorded(which.row) || which.op->row_count.empty()) return;
   const std::string name(cases::kKeepRows), value(which.row.word(name));
-  start_[name] = value;  // no knob: it has no order
+  start_[name] = value;  // not a knob, because its values have no order
   const auto kept = [this](const Candidate& candidate) {
     const cases::AnyCase any = case_of(candidate);
     return cases::kept_rows(*any.of_op()->op, any.row());
@@ -194,7 +198,7 @@ bool CaseSubject::is_possible(const Candidate& candidate) const {
       problem_of(*which.of_op(), run_.platform);
     }
     return true;
-  } catch (const std::exception&) {  // BadRow, or a size that overflows
+  } catch (const std::exception&) {  // a BadRow, or a size that overflows
     return false;
   }
 }
@@ -204,15 +208,15 @@ std::string CaseSubject::point_of(const Candidate& candidate, const cases::Case&
   for (const cases::PointPart& part : cases::point_parts()) {
     set_part(point, part.name, candidate.at(kPoint + std::string(part.name)));
   }
-  // What limits nothing need not be said.
+  // Leave out limits that limit nothing.
   if (point.most_steps >= std::ssize(which.scenario->steps)) point.most_steps.reset();
   const auto problem = problem_of(which, run_.platform);
   if (point.most_live >= problem->capacity()) point.most_live.reset();
   return spec_of(point);
 }
 
-// The row as the file has it, but for what has to be said: in a decode step some parameters come to
-// the same as their defaults.
+// For decode steps: resets every parameter to the file's value if the schedule stays the same, so
+// that the printed command is short.
 cases::AnyCase CaseSubject::said(const cases::AnyCase& which) const {
   const cases::StepCase* whole = which.of_steps();
   if (whole == nullptr) return which;
@@ -222,7 +226,7 @@ cases::AnyCase CaseSubject::said(const cases::AnyCase& which) const {
     const auto before = std::exchange(values[name], value);
     try {
       if (serve_the_same(least, *whole, run_.platform)) return;
-    } catch (const std::exception&) {  // the default is impossible here
+    } catch (const std::exception&) {  // the file's value is impossible here
     }
     values[name] = before;
   };

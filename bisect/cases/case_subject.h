@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A case of plumb run as something that can be made smaller: its row's parameters, how it is
-// driven, the point at which it fails; of a decode step the schedule too.
+// A case of plumb run as something that can be made smaller: the parameters of its row, its
+// scenario, the point at which it fails, and, for a decode step, its schedule.
 #pragma once
 
 #include <optional>
@@ -19,10 +19,11 @@ namespace plumb::bisect {
 
 class CaseSubject {
  public:
-  // which: with what --set has changed. run: what is asked but for what the candidate says.
+  // which: the case with the changes of --set. run: the original question, whose other settings all
+  // candidates keep.
   CaseSubject(cases::AnyCase which, const std::vector<cases::AnyCase>& all, Question run);
 
-  // From now on candidates say at which point they run: this one at first.
+  // Makes the parts of a point parameters of all candidates. They start at this point.
   void take_point(const std::string& spec);
 
   void guess(Candidate candidate) { subject_.guess = std::move(candidate); }
@@ -31,7 +32,7 @@ class CaseSubject {
   const Candidate& start() const { return start_; }
   bool is_possible(const Candidate& candidate) const;
   Question question(const Candidate& candidate) const;
-  // Of a decode step's schedule.
+  // Requests and steps of the schedule; nullopt for a case that is not a decode step.
   std::optional<ServingSize> size(const Candidate& candidate) const;
 
  private:
@@ -44,7 +45,7 @@ class CaseSubject {
   void add_scenarios(const cases::AnyCase& which, const std::vector<cases::AnyCase>& all);
   void add(Knob knob, std::string value);
 
-  std::vector<cases::AnyCase> scenarios_;  // of this row, as the files have it
+  std::vector<cases::AnyCase> scenarios_;  // cases of this row as the files have them
   Question run_;
   Shrinkable subject_;
   Candidate start_;

@@ -18,8 +18,8 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-// From the plainest on. Numbers of which -1 or 0 leaves something open stand here too. A context
-// has room for a state of 128 tokens.
+// Values of words, and of numbers for which -1 or 0 means "not set", plainest first. A context must
+// have room for a state of 128 tokens.
 const std::map<std::string, Words>& orders() {
   static const std::map<std::string, Words> orders{
       {"traffic",
@@ -38,7 +38,7 @@ const std::map<std::string, Words>& orders() {
   return orders;
 }
 
-// What a word stands for where a row does not set it, if that is not the plainest.
+// Value of a word that a row leaves out, for words whose default is not the plainest value.
 const std::map<std::string, std::string>& unset() {
   static const std::map<std::string, std::string> unset{{"traffic", "random"},
                                                         {"lengths", "random"}};
@@ -52,7 +52,8 @@ const Words& first_ones() {
   return names;
 }
 
-// What is served, lists that are reduced by themselves, numbers without an order.
+// True for parameters that are not reduced by value: what is served (model, planted fault), and the
+// keep lists, which are reduced separately.
 bool has_no_order(const Knob& knob) {
   static const std::set<std::string> names{"model", "fault", "keep_requests", "keep_steps"};
   return names.contains(knob.name);
@@ -72,7 +73,7 @@ void order_words(Knob& knob, const std::string& value) {
   }
 }
 
-// A seed has no order: the usual one is the plainest.
+// Seeds have no order; the usual seed, 1, counts as the plainest.
 void order_seed(Knob& knob, const std::string& value) {
   knob.words = {"1"};
   if (value != "1") knob.words.push_back(value);
@@ -82,7 +83,7 @@ void order_seed(Knob& knob, const std::string& value) {
 
 void order_serving(Candidate& start, Shrinkable& subject) {
   std::erase_if(subject.knobs, has_no_order);
-  // Where a fault is planted, -1 is what it shows with.
+  // With a planted fault, speculated = -1 means the number of tokens with which the fault shows.
   const bool planted = !start.at("fault").empty();
   for (Knob& knob : subject.knobs) {
     std::string& value = start.at(knob.name);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Makes a failing case smaller as long as it still fails in the same way. A case is the values of
-// its parameters; each has an order from its plainest value up. Which of them fail need not be
-// monotonic in any: nothing is taken for granted that was not asked.
+// Makes a failing case smaller as long as it fails in the same way. A case is a set of parameter
+// values, and each parameter has an order from its plainest value up. Failing need not be monotonic
+// in any parameter, so every result is based on cases that really ran.
 #pragma once
 
 #include <cstdint>
@@ -17,35 +17,36 @@
 
 namespace plumb::bisect {
 
-// A parameter, and what is plainer than what.
+// A parameter with the order of its values.
 struct Knob {
   std::string name;
-  std::vector<std::string> words;         // the plainest first; none: it is a number
-  std::int64_t least = 0;                 // of a number, and its plainest
-  std::vector<std::int64_t> worth_a_try;  // numbers that other cases have
+  std::vector<std::string> words;         // plainest first; empty: the parameter is a number
+  std::int64_t least = 0;                 // smallest value of a number, and its plainest
+  std::vector<std::int64_t> worth_a_try;  // numbers that occur in other cases
 
   bool is_number() const { return words.empty(); }
   std::string plainest() const;
 };
 
-// A knob that lists what is kept of a case, by numbers; "" keeps all.
+// A parameter that lists which parts of a case are kept, by number; "" keeps all.
 struct KeepKnob {
   std::string name;
-  std::string size;  // the knob that says how many there are to keep some of
-  // The numbers of all that is kept now.
+  std::string size;  // the knob with the number of parts
+  // The numbers of the parts that the candidate keeps.
   std::function<std::vector<std::int64_t>(const Candidate&)> kept;
 };
 
 struct Shrinkable {
-  std::vector<Knob> knobs;  // the ones that matter to a reader first
-  // Numbers that the time of a probe grows with: small ones are tried before anything else.
+  std::vector<Knob> knobs;  // most interesting for a reader first
+  // Names of numbers that determine the time of a probe (one case that runs). Small values are
+  // tried before everything else.
   std::vector<std::string> sizes;
-  std::string seed;  // a knob without an order, of which a few values are tried; "": none
+  std::string seed;  // a knob without an order, of which a few values are tried; "": there is none
   std::vector<KeepKnob> keeps;
-  std::optional<Candidate> guess = {};  // smaller than the start, and likely to fail
+  std::optional<Candidate> guess = {};  // a smaller case that probably fails
 };
 
-// A parameter of the smallest case, moved to the next plainer value.
+// The smallest case with one parameter changed to its next plainer value.
 struct Neighbour {
   std::string knob, value;
   Candidate candidate;
@@ -54,14 +55,16 @@ struct Neighbour {
 
 struct Shrunk {
   Candidate smallest;
-  std::vector<Neighbour> neighbours;  // of every parameter that can still be moved
-  const Neighbour* passing() const;   // the one that is moved least; nullptr: none passes
-  // Parameters that were moved to their plainest value, and with their first one fail as well.
+  std::vector<Neighbour> neighbours;  // one for each parameter that is not plainest
+  // The passing neighbour whose parameter changed least; nullptr: none passes.
+  const Neighbour* passing() const;
+  // Parameters that were reduced to their plainest value and do not matter: with the original value
+  // the smallest case fails too.
   std::vector<std::string> irrelevant;
-  bool complete = true;  // false: the time was over
+  bool complete = true;  // false: the search ran out of time
 };
 
-// The start must fail.
+// Reduces the case `start`, which must fail.
 Shrunk shrink(const Candidate& start, const Shrinkable& subject, Prober& prober);
 
 }  // namespace plumb::bisect

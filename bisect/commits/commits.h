@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The commits of any repository: plumb's own, whose program is built and judges itself, or one of
-// kernels, whose plug-in this plumb judges.
+// The commits of a repository as a sequence to search. Either plumb's own repository, where each
+// commit's program is built and judges itself, or a repository of kernels, whose plug-in this plumb
+// judges.
 #pragma once
 
 #include <map>
@@ -17,22 +18,23 @@ namespace plumb::bisect {
 struct CommitsQuestion {
   Question run;
   std::string repository = ".", good, bad;
-  std::string build;     // a shell command, run in the worktree
-  std::string artefact;  // what it makes there: plumb, or a plug-in
+  std::string build;     // shell command, run in the worktree
+  std::string artefact;  // file that the build makes: plumb, or a plug-in
   bool is_plugin = false;
-  std::int64_t repeat = 0;  // runs until a commit is good; 0: as its rate wants it
-  double timeout = 300;     // seconds that a case may take
+  // Runs without failure until a commit is good; 0: computed from the failure rate.
+  std::int64_t repeat = 0;
+  double timeout = 300;  // seconds per case
 };
-// With commits as hashes.
+// The question as JSON, with commits as hashes.
 nlohmann::json to_json(const CommitsQuestion& question);
 
 class CommitSequence final : public Sequence {
  public:
-  // Commits of the question are hashes. Both outlive it.
+  // The question's commits must be hashes. Both arguments must outlive this object.
   CommitSequence(const CommitsQuestion& question, const Repository& repository);
 
   std::string bad_end() const override { return question_.bad; }
-  // With where the two histories part, if the bad end does not come after the good one.
+  // Includes the merge base of both ends, if the bad end is not a descendant of the good one.
   std::vector<std::string> good_ends() const override { return good_ends_; }
   std::vector<std::string> halving_order(const std::string& bad,
                                          const std::vector<std::string>& goods) const override;
@@ -42,7 +44,7 @@ class CommitSequence final : public Sequence {
   Subject prepare(const std::string& hash) override;
   void note(const std::string& hash, Verdict verdict) override;
 
-  // What `git bisect replay` reads; "" if nothing had to be built.
+  // Input for `git bisect replay`; "" if nothing had to be built.
   std::string git_bisect_log() const { return worktree_ ? worktree_->bisect_log() : ""; }
 
  private:
@@ -50,7 +52,7 @@ class CommitSequence final : public Sequence {
   const Repository& repository_;
   std::vector<std::string> good_ends_;
   std::map<std::string, Verdict> noted_;
-  std::optional<Worktree> worktree_;  // once something has to be built
+  std::optional<Worktree> worktree_;  // made when something is built for the first time
 };
 
 }  // namespace plumb::bisect

@@ -19,7 +19,7 @@ void replace(std::string& text, const std::string& what, const std::string& by) 
   }
 }
 
-// A name as part of a path.
+// Replaces characters of a name that a path should not have by _.
 std::string plain(std::string name) {
   std::replace_if(
       name.begin(), name.end(),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Environments in which kernels are built and run: compilers, flags, libraries, variables. An
-// ordered list of them, or a set of toggles, read from TOML (docs/bisect.md).
+// Environments in which kernels are built and run: compilers, flags, libraries, variables. Either
+// an ordered list, or a set of toggles, read from TOML (docs/bisect.md).
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -23,8 +23,8 @@ struct BuildEnvironment {
 
 struct EnvironmentFile {
   std::string folder;                          // where builds run
-  BuildEnvironment common;                     // what is said before the first table
-  std::vector<BuildEnvironment> environments;  // in their order; or else
+  BuildEnvironment common;                     // the entries before the first table
+  std::vector<BuildEnvironment> environments;  // in order; empty if there are toggles
   std::vector<BuildEnvironment> toggles;
 };
 nlohmann::json to_json(const EnvironmentFile& file);
@@ -32,9 +32,9 @@ nlohmann::json to_json(const EnvironmentFile& file);
 // Throws std::invalid_argument: "env.toml:7: …".
 EnvironmentFile parse_environments(const std::string& text, const std::string& path);
 
-// With {name} and {flags} filled in.
+// What is built and judged in an environment, with {name} and {flags} replaced.
 Subject subject_of(const EnvironmentFile& file, const BuildEnvironment& environment);
-// Of the toggles that are on: the common environment with their flags and variables.
+// The common environment, plus flags and variables of the toggles that are on.
 BuildEnvironment combine(const EnvironmentFile& file, const Switches& on);
 
 class EnvironmentSequence final : public Sequence {

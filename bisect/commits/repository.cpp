@@ -11,7 +11,7 @@ namespace plumb::bisect {
 
 namespace {
 
-// Without the user's hooks: one of them might build, ask or refuse.
+// Runs git without the user's hooks, which might build, ask or refuse.
 Ended git(const std::string& folder, const std::vector<std::string>& arguments,
           bool always = false) {
   ProcessCommand command{{"git", "-C", folder, "-c", "core.hooksPath=/dev/null", "-c",
@@ -37,7 +37,7 @@ std::string ask(const std::string& folder, const std::vector<std::string>& argum
                                   ended.err.empty() ? ended.how() : first_line(ended.err)));
 }
 
-// Words that end revisions that are reached.
+// Arguments that exclude everything reachable from `goods`.
 std::vector<std::string> without(const std::vector<std::string>& goods) {
   std::vector<std::string> words{"--not"};
   words.insert(words.end(), goods.begin(), goods.end());
@@ -85,7 +85,7 @@ std::vector<std::string> Repository::halving_order(const std::string& bad,
   std::vector<std::string> words{"rev-list", "--bisect-all", bad};
   for (std::string& word : without(goods)) words.push_back(std::move(word));
   std::vector<std::string> order;
-  for (const std::string& line : lines(words)) {  // "hash (dist=3, refs…)"
+  for (const std::string& line : lines(words)) {  // each line: "hash (dist=3, refs…)"
     const std::string hash = line.substr(0, line.find(' '));
     if (hash != bad) order.push_back(hash);
   }
@@ -106,9 +106,9 @@ Worktree::Worktree(const Repository& repository)
 
 Worktree::~Worktree() {
   try {
-    // Twice: also one that was locked.
+    // --force twice also removes a locked worktree
     git(repository_.folder(), {"worktree", "remove", "--force", "--force", path_.string()}, true);
-  } catch (const std::exception&) {  // the folder goes all the same
+  } catch (const std::exception&) {  // the folder is deleted in any case
   }
 }
 
@@ -117,8 +117,8 @@ void Worktree::check_out(const std::string& hash) const {
 }
 
 void Worktree::start_bisect(const std::string& bad, const std::vector<std::string>& goods) const {
-  // git would check out what it would test next, and ask for merge bases: its answers do not
-  // matter.
+  // Without --no-checkout git would check out the next commit to test, and ask for merge bases.
+  // Only its records are used.
   std::vector<std::string> words{"bisect", "start", "--no-checkout", bad};
   words.insert(words.end(), goods.begin(), goods.end());
   git(path_.string(), words);

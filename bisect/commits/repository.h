@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A git repository, and a worktree of it in which a search checks out, builds and keeps bisect refs
-// without the user's checkout noticing. Everything is asked of the git program.
+// A git repository, and a worktree of it in which a search checks out, builds and keeps its bisect
+// refs. The user's checkout is not touched. All access goes through the git program.
 #pragma once
 
 #include <filesystem>
@@ -14,7 +14,7 @@
 
 namespace plumb::bisect {
 
-// No repository, no such commit, no git: one line.
+// There is no repository, no such commit, or no git. The message is one line.
 class BadRepository : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -26,15 +26,16 @@ struct Commit {
 
 class Repository {
  public:
-  explicit Repository(std::string folder);  // anywhere in it
+  explicit Repository(std::string folder);  // the repository's folder or any folder in it
 
-  std::string resolve(const std::string& revision) const;  // its commit's hash
+  std::string resolve(const std::string& revision) const;  // hash of the revision's commit
   Commit describe(const std::string& hash) const;
   std::vector<std::string> merge_bases(const std::string& a, const std::string& b) const;
-  // What `bad` reaches and no `goods` does, without `bad`: those first that halve them best.
+  // Commits reachable from `bad` and from none of `goods`, without `bad`. Commits that split them
+  // most evenly come first.
   std::vector<std::string> halving_order(const std::string& bad,
                                          const std::vector<std::string>& goods) const;
-  // The same commits with `bad`, the oldest first.
+  // Commits reachable from `bad` and from none of `goods`, with `bad`, oldest first.
   std::vector<std::string> range(const std::string& bad,
                                  const std::vector<std::string>& goods) const;
   const std::string& folder() const { return folder_; }
@@ -44,7 +45,7 @@ class Repository {
   std::string folder_;
 };
 
-// A worktree in a temporary folder, removed with all that was built in it.
+// A worktree in a temporary folder. The destructor removes it with everything that was built in it.
 class Worktree {
  public:
   explicit Worktree(const Repository& repository);
@@ -52,12 +53,13 @@ class Worktree {
   Worktree(const Worktree&) = delete;
   Worktree& operator=(const Worktree&) = delete;
 
-  // Tracked files become those of the commit; what builds have left stays, as for git bisect run.
+  // Checks out the commit. Tracked files change; untracked files of builds stay, as with git bisect
+  // run.
   void check_out(const std::string& hash) const;
-  // git bisect's own record of the search, in refs that belong to this worktree.
+  // Records the search with git bisect, in refs of this worktree only.
   void start_bisect(const std::string& bad, const std::vector<std::string>& goods) const;
   void mark(const std::string& hash, Verdict verdict) const;
-  std::string bisect_log() const;  // what `git bisect replay` reads
+  std::string bisect_log() const;  // input for `git bisect replay`
   const std::filesystem::path& path() const { return path_; }
 
  private:

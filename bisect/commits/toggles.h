@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which toggles make a case fail: all of them, each shown to be one.
+// Finds which toggles (named flags and variables of a build) make a case fail. Each culprit, a
+// toggle or a group of toggles, is confirmed by a run.
 #pragma once
 
 #include <map>
@@ -11,7 +12,7 @@ namespace plumb::bisect {
 
 struct ToggleResult {
   Culprits culprits;
-  std::vector<Answer> failures;  // of each group alone
+  std::vector<Answer> failures;  // of each group of culprits alone
   Answer all_on;
   std::int64_t runs = 0, builds = 0;
   std::string rate;
@@ -20,12 +21,12 @@ struct ToggleResult {
 
 class ToggleSearch {
  public:
-  // All of them outlive it.
+  // All references must outlive this object.
   ToggleSearch(const EnvironmentFile& file, Question run, std::int64_t repeat, double timeout,
                Journal& journal, Progress& progress);
   // Throws Undecided, Interrupted.
   ToggleResult run();
-  // Instead: none, each alone, all.
+  // Judges the case without toggles, with each toggle alone, and with all, instead of searching.
   std::vector<std::pair<std::string, Judged>> judge_all();
 
  private:

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which ops make a decode step wrong: those that have to be exchanged for the reference before
-// nothing is found any more, and none besides. Whoever asks the questions says how: a watch in a
-// process of its own (tools/), or a table in a test.
+// Finds the ops that make a decode step wrong: the minimal set that must be replaced by the
+// reference until nothing is found any more. The caller supplies the questions: a watch in a
+// separate process (tools/), or a table in a test.
 #pragma once
 
 #include <functional>
@@ -17,54 +17,55 @@ namespace plumb::bisect {
 
 using Ops = std::set<std::string>;
 
-// Of one watch.
+// Result of one watch.
 struct OpsAnswer {
-  std::vector<cases::Finding> findings;  // in the order of decode/watch/watch.h
-  std::string died;                      // how its process ended, if before there was a result
+  std::vector<cases::Finding> findings;  // in the order defined by decode/watch/watch.h
+  std::string died;                      // how the process ended, if it ended before a result
   bool clean() const { return findings.empty() && died.empty(); }
 };
 
 struct OpsQuestions {
-  // The steps with these ops exchanged.
+  // Watches the steps (runs them with all detectors) with these ops replaced by the reference.
   std::function<OpsAnswer(const Ops& exchanged, const std::string& why)> watch;
-  // What the same steps end with: the live rows of all of them, as numbers.
+  // Outputs of the same steps: the live rows of all of them, as numbers.
   std::function<std::vector<float>(const Ops& exchanged)> results;
-  // A decision, in a sentence.
+  // Receives each decision of the search as a sentence.
   std::function<void(const std::string& text)> note = [](const std::string&) {};
 };
 
 struct Culprit {
   std::string op;
-  std::string call, text;  // of its first finding while it alone is not exchanged
+  std::string call, text;  // of its first finding when it alone is not replaced
   std::int64_t step = 0;
-  std::string hidden_by;  // the op whose exchange made it show; "": it shows at once
+  std::string hidden_by;  // the op whose replacement made this one show; "": it shows at once
 };
 
-// Two culprits with both of which the results are right, or nearer than with one. Errors are
-// relative to the results with both exchanged.
+// Two culprits whose errors cancel: with both unreplaced the results are closer to right than with
+// only one. Errors are relative to the results with both replaced.
 struct Cancelling {
   std::string one, other;
-  double both = 0, one_alone = 0, other_alone = 0;  // left in
+  // Errors of the results with both ops unreplaced, or with only one of them.
+  double both = 0, one_alone = 0, other_alone = 0;
 };
 
 struct OpsReport {
   enum class Conclusion {
-    passes,     // nothing is found in the first place
-    ops,        // the culprits
-    not_an_op,  // something is left with every op exchanged: inputs, metadata, graphs, order
+    passes,     // nothing is found even without replacements
+    ops,        // the culprits were found
+    not_an_op,  // findings remain with every op replaced: inputs, metadata, graphs, order
     undecided
   };
   Conclusion kind = Conclusion::undecided;
-  std::vector<Culprit> culprits;       // beside what is left, too
-  std::optional<cases::Finding> left;  // the first one with every op exchanged
+  std::vector<Culprit> culprits;       // may also be set with not_an_op
+  std::optional<cases::Finding> left;  // first finding with every op replaced
   std::vector<Cancelling> cancelling;
-  std::string why;  // undecided
+  std::string why;  // reason, if undecided
 };
 
-// `ops`: all that can be exchanged.
+// Searches among `ops`, which are all ops that can be replaced.
 OpsReport search_ops(const Ops& ops, const OpsQuestions& ask);
 
-// "step 0, hc_head (final head), reference: out: …"
+// A finding as text: "step 0, hc_head (final head), reference: out: …".
 std::string text_of(const cases::Finding& finding);
 std::string joined(const Ops& ops);  // "hc_head, rms_norm"; "no op"
 

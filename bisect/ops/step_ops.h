@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The questions of a search for ops (ops_search.h), put to a decode step in this process.
+// Answers the questions of a search for ops (ops_search.h) by running a decode step in this
+// process.
 #pragma once
 
 #include <string>
@@ -11,14 +12,15 @@
 
 namespace plumb::bisect {
 
-// All that a decode step may call, with what stands beside ops.
+// All ops of plumb, and the placeholder kernels of decode steps (they stand in for projections and
+// embeddings).
 const Ops& exchangeable_ops();
 
 cases::DecodeSetup with_exchanged(cases::DecodeSetup setup, const Ops& exchanged);
 
 OpsAnswer watch_exchanged(const cases::DecodeSetup& setup, const cases::ScheduleShape& shape,
                           const Ops& exchanged);
-// Of an engine as it would be served. An empty list for steps that throw.
+// Outputs of the same steps, taken without detectors. Empty if a step throws.
 std::vector<float> results_of(const cases::DecodeSetup& setup, const cases::ScheduleShape& shape,
                               const Ops& exchanged);
 

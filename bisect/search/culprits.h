@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Of things that can be switched on, all that make a case fail, each alone or some together: delta
-// debugging, repeated on what is left until that passes (as FLiT bisects files).
+// Finds all switches that make a case fail, alone or in combination. Uses delta debugging, repeated
+// on the remaining switches until they pass (as FLiT bisects files).
 #pragma once
 
 #include <cstddef>
@@ -12,19 +12,19 @@
 
 namespace plumb::bisect {
 
-using Switches = std::vector<std::size_t>;  // those that are on, ascending
+using Switches = std::vector<std::size_t>;  // indices of the switches that are on, ascending
 using AskSwitches = std::function<Verdict(const Switches& on)>;
 
 struct Culprits {
-  // Each makes it fail with everything else off, and no longer if one of its members is off too.
-  // One of several members is an interaction.
+  // Each group fails with everything else off, and passes if any of its members is off too. A group
+  // of several members is an interaction.
   std::vector<Switches> groups;
   Switches others;
-  Verdict of_others = Verdict::good;  // together, without any culprit
-  std::size_t unsaid = 0;             // combinations that could not say
+  Verdict of_others = Verdict::good;  // verdict on all other switches together
+  std::size_t unsaid = 0;             // combinations without a verdict
 };
 
-// All of them on is bad, all of them off is good. Equal questions may come more than once.
+// Requires that all switches on is bad and all off is good. May ask the same question twice.
 Culprits find_culprits(std::size_t count, const AskSwitches& ask);
 
 }  // namespace plumb::bisect

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Answers about one thing after the other, as often as the rate of the failure wants them, each
-// remembered in the journal and told as it comes.
+// Judges one subject after another, each as often as the failure rate requires. Remembers every
+// answer in the journal and reports it.
 #pragma once
 
 #include <functional>
@@ -14,27 +14,27 @@ namespace plumb::bisect {
 
 class Judging {
  public:
-  // Journal and progress outlive it. most_goods: how many good answers may come; repeat: runs until
-  // something counts as good, 0: as the rate wants it.
+  // Journal and progress must outlive this object. most_goods: upper limit of good answers. repeat:
+  // runs until a subject counts as good; 0: computed from the failure rate.
   Judging(Question run, double timeout, std::int64_t most_goods, std::int64_t repeat,
           Journal& journal, Progress& progress);
 
   struct Asked {
-    std::string key;   // in the journal
-    std::string text;  // for people
+    std::string key;   // key in the journal
+    std::string text;  // name for people
     std::string why;
-    int left = 0;  // steps, with this one
+    int left = 0;  // remaining steps, including this one
     std::function<Subject()> prepare;
   };
-  // Of what is known to fail: how it does, and how often.
+  // Measures how, and how often, a subject fails that is known to fail.
   Judged measure(const Asked& asked);
   Judged ask(const Asked& asked);
-  // A decision, for the journal and for people.
+  // Records a decision in the journal and prints it.
   void decide(const std::string& text);
 
-  // The question is about the case and platform that failed, where it was about several.
+  // If the question was about several cases or platforms, limits it to the one that failed.
   void narrow(const Answer& failure);
-  // Counts every failure as bad, not only the measured one.
+  // Counts every failure as bad, not only failures with a signature that measure() has seen.
   void accept_any_failure() { any_failure_ = true; }
   const Question& run() const { return run_; }
   std::string rate() const { return repeater_.text(); }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Delta debugging (Zeller's ddmin): the part of a list that is needed, from halves to single
-// elements.
+// Delta debugging (Zeller's ddmin): finds the part of a list that is needed, by halves first, then
+// by ever smaller parts.
 #pragma once
 
 #include <algorithm>
@@ -12,11 +12,11 @@
 
 namespace plumb::bisect {
 
-// Which of these parts, in their order, fails first; nothing if none does.
+// Returns the index of the first part that fails; nullopt if none fails.
 template <class T>
 using FirstFailing = std::function<std::optional<std::size_t>(const std::vector<std::vector<T>>&)>;
 
-// All parts of the list of which there are `count`, then the list without each.
+// Splits the list into `count` parts. Returns the parts, then the list without each part.
 template <class T>
 std::vector<std::vector<T>> parts_and_rests(const std::vector<T>& all, std::size_t count) {
   std::vector<std::vector<T>> parts, rests;
@@ -27,12 +27,13 @@ std::vector<std::vector<T>> parts_and_rests(const std::vector<T>& all, std::size
     std::vector<T>& rest = rests.emplace_back(all.begin(), begin);
     rest.insert(rest.end(), end, all.end());
   }
-  // The rest of one half is the other.
+  // For two parts, the rest of one is the other.
   if (count > 2) parts.insert(parts.end(), rests.begin(), rests.end());
   return parts;
 }
 
-// A part of a failing list that fails, and of which no element can be left out.
+// A minimal failing part of a failing list: it fails, and with any one element left out it does
+// not.
 template <class T>
 std::vector<T> minimal_part(std::vector<T> all, const FirstFailing<T>& first_failing) {
   if (all.empty() || first_failing({{}})) return {};

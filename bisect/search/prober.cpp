@@ -33,7 +33,7 @@ bool Prober::time_is_over() {
   return out_of_time_;
 }
 
-// Each on a thread of its own.
+// Asks about all candidates at once, each on its own thread.
 void Prober::ask_all(const std::vector<Candidate>& candidates, const std::string& why) {
   options_.asking(why, std::max<int>(left_, static_cast<int>(candidates.size())));
   left_ -= static_cast<int>(candidates.size());
@@ -49,7 +49,7 @@ void Prober::ask_all(const std::vector<Candidate>& candidates, const std::string
 
 std::optional<std::size_t> Prober::first_failing(const std::vector<Candidate>& candidates,
                                                  const std::string& why) {
-  std::size_t settled = 0;  // so many do not fail
+  std::size_t settled = 0;  // number of leading candidates known not to fail
   while (settled < candidates.size()) {
     std::vector<Candidate> next;
     for (std::size_t i = settled; i < candidates.size(); ++i) {

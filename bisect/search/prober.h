@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Asks whether candidates fail, as many at a time as there are jobs, and each only once. Which ones
-// are asked may depend on the number of jobs; what comes of it does not.
+// Asks whether candidates fail, as many at a time as there are jobs, and each candidate only once.
+// The number of jobs may change which candidates are asked, but never the result.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +13,9 @@
 
 namespace plumb::bisect {
 
-double seconds_now();  // of a clock that only rises
+double seconds_now();  // of a monotonic clock
 
-// The value of every parameter of a case, as a command line spells it, by name.
+// The value of every parameter of a case, by name, spelled as on a command line.
 using Candidate = std::map<std::string, std::string>;
 
 enum class Seen { same, otherwise, passes, cannot_say };
@@ -23,41 +23,41 @@ std::string name_of(Seen seen);
 
 struct Said {
   Seen seen = Seen::cannot_say;
-  std::string reason;  // of cannot say; of otherwise, how it failed
+  std::string reason;  // why it cannot say, or in which other way it failed
   double seconds = 0;
 };
 
-// From several threads at a time.
+// Must be thread-safe.
 using Ask = std::function<Said(const Candidate&)>;
 
 struct ProberOptions {
   Ask ask;
-  // Without a run: is this a case at all?
+  // False if the candidate is not a valid case. Does not run anything.
   std::function<bool(const Candidate&)> is_possible = [](const Candidate&) { return true; };
-  // Before some are asked, with how many the search expects to come.
+  // Called before candidates are asked. left: expected number of remaining probes.
   std::function<void(const std::string& why, int left)> asking = [](const std::string&, int) {};
-  // Told of every answer, in the order of the candidates.
+  // Called for every answer, in the order of the candidates.
   std::function<void(const Candidate&, const Said&, const std::string& why)> heard =
       [](const Candidate&, const Said&, const std::string&) {};
-  // A smaller case has been found.
+  // Called when a smaller failing case was found.
   std::function<void(const Candidate& before, const Candidate& after, const std::string& why)>
       took = [](const Candidate&, const Candidate&, const std::string&) {};
   int jobs = 1;
-  double seconds = 0;  // after which nothing more is asked; 0: no limit
+  double seconds = 0;  // time limit for asking; 0: none
 };
 
 class Prober {
  public:
   explicit Prober(ProberOptions options);
 
-  // The first that fails in the same way.
+  // Index of the first candidate that fails in the same way.
   std::optional<std::size_t> first_failing(const std::vector<Candidate>& candidates,
                                            const std::string& why);
   bool fails(const Candidate& candidate, const std::string& why) {
     return first_failing({candidate}, why).has_value();
   }
   Said ask(const Candidate& candidate, const std::string& why);
-  // Known before: from a journal.
+  // Adds an answer that is already known, from a journal.
   void remember(const Candidate& candidate, Said said);
 
   void expect(int left) { left_ = left; }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Another program of a search, run to its end: builds, git, plumb itself. Ctrl-C ends it and all
-// that it has started.
+// Runs another program to its end: a build, git, or plumb itself. Ctrl-C ends the program and all
+// its children.
 #pragma once
 
 #include <string>
@@ -20,14 +20,14 @@ using process::TemporaryFolder;
 
 struct ProcessCommand {
   std::vector<std::string> words;        // the program and its arguments
-  std::string folder = {};               // "": this process's
-  std::vector<std::string> environment;  // NAME=value, beside this process's variables
+  std::string folder = {};               // "": this process's folder
+  std::vector<std::string> environment;  // NAME=value, in addition to this process's variables
   double timeout = 0;                    // seconds; 0: none
-  bool always = false;                   // clears away: also after an interrupt
+  bool always = false;                   // true: also runs after an interrupt, to clean up
 };
 
-// Standard input is empty. Variables with which git tells its hooks where they are do not reach the
-// program. Throws std::system_error if it cannot be started, Interrupted.
+// Standard input is empty. Variables that git sets for its hooks are removed. Throws
+// std::system_error if the program cannot be started, Interrupted.
 Ended run_process(const ProcessCommand& command);
 
 }  // namespace plumb::bisect

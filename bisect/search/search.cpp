@@ -9,8 +9,8 @@ namespace plumb::bisect {
 
 namespace {
 
-// Beside one that cannot say stand others that cannot either: each in a row doubles the distance
-// from the middle.
+// Candidates next to one without a verdict often have none either, so each such answer in a row
+// doubles the distance from the middle.
 std::string choose(const std::vector<std::string>& order, const std::set<std::string>& unknown,
                    std::size_t in_a_row) {
   const std::size_t from =

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The first bad one among things that come one after the other, such as commits, of which some
-// cannot say.
+// Finds the first bad element of an ordered sequence, such as commits, in which some elements have
+// no verdict.
 #pragma once
 
 #include <functional>
@@ -13,33 +13,33 @@
 
 namespace plumb::bisect {
 
-// The question makes no sense as it was asked, or has no answer: one line.
+// The question makes no sense, or has no answer. The message is one line.
 class Undecided : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-// What may have been the first bad one, if `bad` is bad and `goods` are good, other than `bad`
-// itself; the ones that halve them best come first.
+// Elements that may be the first bad one if `bad` is bad and `goods` are good, without `bad`.
+// Elements that split them most evenly come first.
 using Order = std::function<std::vector<std::string>(const std::string& bad,
                                                      const std::vector<std::string>& goods)>;
-// `candidates`: how many are left, with the bad one.
+// `candidates`: number of remaining candidates, including the bad one.
 using AskAbout = std::function<Verdict(const std::string& key, std::size_t candidates)>;
 
 struct FirstBad {
-  std::string bad;                      // the earliest that is known to be bad
-  std::vector<std::string> goods;       // those that are known to be good
-  std::vector<std::string> candidates;  // `bad`, if nothing that cannot say stands before it
+  std::string bad;                      // earliest element known to be bad
+  std::vector<std::string> goods;       // elements known to be good
+  std::vector<std::string> candidates;  // `bad`, and elements without a verdict before it
 };
 
-// At most ceil(log2 n) good or bad answers where n are left, if all can say.
+// Needs at most ceil(log2 n) answers for n candidates, if every element has a verdict.
 FirstBad first_bad(std::string bad, std::vector<std::string> goods, const Order& order,
                    const AskAbout& ask);
 
-// How many answers it still takes, at most, with so many candidates.
+// Upper limit of the remaining answers for so many candidates.
 int steps_left(std::size_t candidates);
 
-// Of a list, by index: the middle first.
+// Indices between `after` and `before`, the middle first.
 std::vector<std::size_t> halving_order(std::size_t after, std::size_t before);
 
 }  // namespace plumb::bisect

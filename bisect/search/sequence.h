@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where a sequence of things begins to fail, commits or environments: checks both ends, halves what
-// is between them, remembers every answer, and says what the answer rests on.
+// Finds where a sequence (of commits or environments) begins to fail: judges both ends, bisects
+// between them, remembers every answer, and reports the evidence.
 #pragma once
 
 #include <map>
@@ -13,45 +13,47 @@
 
 namespace plumb::bisect {
 
-// What is searched. Keys are those of the journal.
+// The sequence to search. Its keys are also the keys of the journal.
 class Sequence {
  public:
   virtual ~Sequence() = default;
   virtual std::string bad_end() const = 0;
-  // The good end that was asked for, and what else has to be good.
+  // The good end that the user named, and other elements that must be good.
   virtual std::vector<std::string> good_ends() const = 0;
-  // What may have been the first bad one beside `bad`; those first that halve them best.
+  // Elements that may be the first bad one in addition to `bad`. Elements that split them most
+  // evenly come first.
   virtual std::vector<std::string> halving_order(const std::string& bad,
                                                  const std::vector<std::string>& goods) const = 0;
-  // The same with `bad`, in their order.
+  // Elements that may be the first bad one, including `bad`, in the order of the sequence.
   virtual std::vector<std::string> range(const std::string& bad,
                                          const std::vector<std::string>& goods) const = 0;
-  virtual std::string text(const std::string& key) const = 0;  // for people
+  virtual std::string text(const std::string& key) const = 0;  // name for people
   virtual Subject prepare(const std::string& key) = 0;
   virtual void note(const std::string& /*key*/, Verdict /*verdict*/) {}
 };
 
 struct SequenceResult {
-  // In their order; one, unless some that cannot say stand before the first bad one.
+  // In order. A single one, unless elements without a verdict stand before the first bad one.
   std::vector<std::string> candidates;
-  std::map<std::string, std::string> unjudged;  // of these: why
-  Answer failure;                               // of the last of them, which is bad
-  Question run;                                 // with the case and platform that failed
-  std::int64_t length = 0;                      // candidates at first
-  std::int64_t builds = 0, failed_builds = 0;   // beside the ends
-  std::int64_t runs = 0;                        // of the case
-  std::string rate;                             // how often it failed, and what follows
+  std::map<std::string, std::string> unjudged;  // why a candidate has no verdict
+  Answer failure;                               // of the last candidate, which is bad
+  Question run;                                 // limited to the case and platform that failed
+  std::int64_t length = 0;                      // number of candidates at the start
+  std::int64_t builds = 0, failed_builds = 0;   // without the ends
+  std::int64_t runs = 0;                        // runs of the case
+  std::string rate;                             // failure rate and number of runs, as text
   std::vector<std::string> warnings;
 };
 
 class SequenceSearch {
  public:
-  // All of them outlive it. repeat: runs until something counts as good, 0: as the rate wants it.
+  // All references must outlive this object. repeat: runs until an element counts as good; 0:
+  // computed from the failure rate.
   SequenceSearch(Sequence& sequence, Question run, std::int64_t repeat, double timeout,
                  Journal& journal, Progress& progress);
   // Throws Undecided, Interrupted.
   SequenceResult run();
-  // Instead: every one of them, in their order, whatever their verdicts.
+  // Judges every element in order, instead of searching.
   std::vector<Judged> judge_all(const std::vector<std::string>& keys);
 
  private:

@@ -51,7 +51,7 @@ Judged judge(const Subject& subject, const Question& asked, double timeout, std:
   if (subject.is_plugin) question.plugin = artefact;
   const bool other = !subject.is_plugin && !subject.artefact.empty();
   const std::string program = other ? artefact : kThisPlumb;
-  // One diagnosis is enough.
+  // The diagnosis is made for one failing run only.
   const Oracle oracle(program, timeout), brief(program, timeout, {"--no-diagnosis"});
   bool knows_brief = true, failed = false;
   std::int64_t run = 0;
@@ -59,14 +59,14 @@ Judged judge(const Subject& subject, const Question& asked, double timeout, std:
     progress.doing(fmt::format("run {}{}", ++run, runs > 0 ? fmt::format(" of {}", runs) : ""));
     if (failed && knows_brief) {
       const Answer answer = brief.ask(question, subject.variables);
-      knows_brief = !answer.usage;  // an older plumb lacks the option
+      knows_brief = !answer.usage;  // false: an older plumb lacks the option
       if (knows_brief) return answer;
     }
     Answer answer = oracle.ask(question, subject.variables);
     failed = failed || answer.verdict == Verdict::bad;
     return answer;
   });
-  // It names a folder that will be gone.
+  // Removed, because the reproduce line names a temporary folder.
   json& entry = judged.result.answer.failed;
   if (entry.is_object()) entry.erase("reproduce");
   return judged;

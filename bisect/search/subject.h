@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One thing to judge: what is built where, and how plumb comes to its kernels.
+// One subject to judge: what is built where, and where plumb gets the kernels from.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -13,11 +13,12 @@
 namespace plumb::bisect {
 
 struct Subject {
-  std::string folder;    // where the build runs, and where relative paths begin
-  std::string build;     // a shell command; "": nothing is built
-  std::string artefact;  // what it makes: plumb, or a plug-in for this one; "": this plumb alone
+  std::string folder;  // where the build runs; relative paths start here
+  std::string build;   // shell command; "": nothing is built
+  // File that the build makes: a plumb, or a plug-in for this plumb; "": this plumb is judged.
+  std::string artefact;
   bool is_plugin = false;
-  std::vector<std::string> variables;  // NAME=value, of build and run
+  std::vector<std::string> variables;  // NAME=value, for build and run
 };
 
 struct Judged {
@@ -28,8 +29,9 @@ struct Judged {
 nlohmann::json to_json(const Judged& judged);
 Judged judged_from_json(const nlohmann::json& json);
 
-// Builds it and asks as often as `repeat` wants: `runs` times at most, says the progress line, or
-// nobody knows (0). What does not build cannot say. Throws Interrupted.
+// Builds the subject and runs the question as often as `repeat` asks. `runs`: upper limit for the
+// progress line; 0: unknown. A subject that does not build gets the verdict cannot_say. Throws
+// Interrupted.
 Judged judge(const Subject& subject, const Question& question, double timeout, std::int64_t runs,
              const std::function<Repeated(const Repeater::Ask&)>& repeat, Progress& progress);
 

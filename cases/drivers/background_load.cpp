@@ -15,7 +15,7 @@ namespace plumb::cases {
 namespace {
 
 constexpr std::size_t kHogBlock = 64;
-constexpr int kCopies = 2;  // there and back, each time
+constexpr int kCopies = 2;  // to the device and back, kCopies times
 
 std::uint32_t after_rounds(std::uint32_t x, int rounds) {
   for (int i = 0; i < rounds; ++i) x = 1664525u * x + 1013904223u;
@@ -40,8 +40,8 @@ void launch_hog(device::Device& device, const device::OpEntry& hog, std::uint32_
   }
 }
 
-// On a real device long enough to last for some replays, on half of the multiprocessors; on a
-// simulated one a few pieces of work, because there pieces interleave in any case.
+// Real device: enough work to last for several replays, on half of the multiprocessors. Simulator:
+// a few pieces of work are enough, because it interleaves them with the runners' in any case.
 BackgroundLoad::Sizes BackgroundLoad::sizes_on(const device::Properties& properties) {
   if (properties.simulated) return {2, 3, std::size_t{16} << 10};
   return {std::max(1, properties.multiprocessors / 2), 20000, std::size_t{8} << 20};
@@ -90,7 +90,8 @@ void BackgroundLoad::finish(std::vector<std::string>& lines) {
   meanwhile_.clear();
   check_hog(lines);
   if (!check_copy(lines)) return;
-  // What has been written to the device's side since it was last copied there.
+  // Reads the device buffer once more: shows bytes that another stream overwrote after the last
+  // copy back.
   device_.copy(back_, copied_, sizes_.copy_bytes, copy_stream_);
   device_.synchronize(copy_stream_);
   check_copy(lines);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What runs on a device beside the runners of a concurrent case: a kernel that takes the shared
-// memory of multiprocessors, a slow copy, allocations. What they compute is known, so that a
-// runner's stray write into their memory shows. For one host thread.
+// Load that runs on a device at the same time as the runners (host threads that launch the op) of a
+// concurrent case: a kernel that occupies the shared memory of multiprocessors (the hog), a slow
+// copy, allocations. Their results are known in advance, so a runner's stray write into their
+// memory is detected. Use from one host thread only.
 #pragma once
 
 #include <cstddef>
@@ -14,25 +15,25 @@
 
 namespace plumb::cases {
 
-// plumb's own kernel for that, on a device of this process.
+// plumb's own hog kernel, for a device of this process.
 const device::OpEntry& own_hog(const device::Device& device);
 
-// Enqueues a kernel that keeps `blocks` multiprocessors busy for so many rounds and works on
-// `data` [blocks, 64]. Throws DeviceError.
+// Enqueues a kernel that occupies `blocks` multiprocessors for `rounds` rounds and updates `data`
+// [blocks, 64]. Throws DeviceError.
 void launch_hog(device::Device& device, const device::OpEntry& hog, std::uint32_t* data,
                 std::int32_t blocks, std::int32_t rounds, device::Stream stream);
 
 class BackgroundLoad {
  public:
   explicit BackgroundLoad(device::Device& device) : BackgroundLoad(device, own_hog(device)) {}
-  // hog: how the kernel is launched on a device of another process.
+  // hog: entry that launches the kernel, for a device in another process.
   BackgroundLoad(device::Device& device, const device::OpEntry& hog);
 
   void allocate();
-  void begin();  // enqueues both
-  // A plain allocation and work on it, as an engine's other threads do at any time.
+  void begin();  // enqueues the hog kernel and the slow copy
+  // Makes a plain allocation and writes to it, as other threads of an engine do at any time.
   void allocate_meanwhile();
-  // Waits, and says what came out wrong.
+  // Waits for the load and appends a line for each wrong result.
   void finish(std::vector<std::string>& lines);
 
  private:
@@ -49,7 +50,8 @@ class BackgroundLoad {
   const Sizes sizes_;
   device::Stream hog_stream_, copy_stream_;
   std::uint32_t* hog_data_ = nullptr;
-  std::uint32_t hog_value_ = 0;  // of every element, once everything enqueued has run
+  // Expected value of every hog_data_ element after all enqueued rounds.
+  std::uint32_t hog_value_ = 0;
   std::byte* copied_ = nullptr;
   std::byte *source_ = nullptr, *back_ = nullptr;  // pinned
   std::vector<void*> meanwhile_;

@@ -20,22 +20,23 @@ namespace {
 
 using Rows = std::vector<std::int64_t>;
 
-// Fewer say too little of a call, whatever they cost.
+// A sample has at least this many rows, even if they exceed the budget: fewer show too little.
 constexpr std::int64_t kLeastRows = 16;
 
-// The parameter that counts the rows of an op. Cases do not tile the requests of
-// fp8_paged_mqa_logits, so its definition has no row_count.
+// The parameter that counts the rows of an op. Cases of fp8_paged_mqa_logits are never judged on a
+// sample of their requests (tiled_problem.h), so the op's definition has no row_count.
 std::string_view row_parameter(const OpDefinition& op) {
   return op.name == "fp8_paged_mqa_logits" ? "requests" : op.row_count;
 }
 
-// Into a cache of pages, from its rows alone.
+// True for an op that writes a paged cache and computes each token from that token's inputs alone.
 bool writes_cache(const RecordedCall& call) {
   return call.tensors.contains("cache_before") && call.row.integers.contains("page") &&
          !call.tensors.contains("block_table");
 }
 
-// The lists of these rows, one behind the other: they have no places of their own.
+// Copies the index lists of the chosen rows and packs them one after another. The lists are ragged,
+// so a row has no fixed position in the tensor.
 void copy_ragged(const TensorSet& tensors, const std::string& side, const Rows& rows,
                  TensorSet& excerpt) {
   const HostTensor& whole = tensors.at(side + "_indices");
@@ -80,10 +81,11 @@ Expectations expect_rows(const RecordedCall& call, std::string_view parameter, c
   return all;
 }
 
-// Blocks of a cache, by number: those that hold one of these tokens, and block 0, which is
-// nobody's. And every token that goes to one of them, so that the rest of each has to stay.
+// The cache blocks that the chosen tokens write, and block 0, which no request owns. `tokens` has
+// every token of the call that writes one of these blocks, so that the excerpt can check the
+// unwritten rest of each block for changes.
 struct WrittenBlocks {
-  std::map<std::int64_t, std::int64_t> places;  // of the excerpt, by block
+  std::map<std::int64_t, std::int64_t> places;  // block number -> its place in the excerpt
   Rows tokens;
 };
 
@@ -105,7 +107,8 @@ WrittenBlocks blocks_of(const Rows& chosen, const std::int64_t* slots, std::int6
   return written;
 }
 
-// Whole blocks, numbered anew.
+// Expectations of the whole cache blocks that the chosen tokens write. The excerpt renumbers these
+// blocks.
 Expectations expect_written(const RecordedCall& call, const Rows& chosen) {
   const std::int64_t page = call.row.integer("page"), tokens = call.row.integer("tokens");
   const auto* slots = call.tensors.at("slot_mapping").data<std::int64_t>();
@@ -128,7 +131,7 @@ Expectations expect_written(const RecordedCall& call, const Rows& chosen) {
                    find_row_axis(all.spec(), tokens, tensor.spec(), std::ssize(written.tokens))) {
       copy_rows(all, tensor, *axis, written.tokens);
     } else {
-      tensor.bytes() = all.bytes();  // as many tokens were chosen as there are
+      tensor.bytes() = all.bytes();  // same shape in both: every token was chosen
     }
   }
   auto* mapping = excerpt.at("slot_mapping").data<std::int64_t>();
@@ -163,7 +166,7 @@ TensorSet excerpt_of(const TensorSet& layout, const TensorSet& whole, const Tens
     const TensorSpec& spec = few.spec();
     const HostTensor& all = tensors.at(spec.name);
     if (all.spec().shape != whole.at(spec.name).spec().shape || is_ragged(tensors, spec.name)) {
-      // A table as long as it really is; lists are copied below.
+      // A table with its recorded length is shared; ragged lists are copied below.
       excerpt.add(is_ragged(tensors, spec.name) ? HostTensor(spec) : all.alias());
       continue;
     }
@@ -222,7 +225,7 @@ NeededPlaces needed_places(const RecordedCall& call, const RowChoice& choice) {
   const auto few = make_few(call, row_parameter(find_op(call.row.op)), std::ssize(rows));
   const TensorSet fewer = few->make_tensors();
   for (const HostTensor& tensor : call.tensors.all()) {
-    // Integers make plans of the whole launch.
+    // Integer tensors are needed in full: plans of the whole launch are computed from them.
     const TensorSpec& spec = tensor.spec();
     const bool integers = spec.dtype == Dtype::i32 || spec.dtype == Dtype::i64;
     const bool between = spec.role == Role::scratch || spec.role == Role::state;
@@ -244,7 +247,7 @@ std::int64_t rows_to_judge(const RecordedCall& call, const RowSampling& sampling
   if (sampling.budget > 0 && rows > 0) {
     const double share = sampling.budget / std::max(verdict_cost(call.problem), 1.0);
     const auto affordable = static_cast<std::int64_t>(share * static_cast<double>(rows));
-    // Half of the rows would save little.
+    // Sampling more than half of the rows would save little time.
     if (share < 0.5) most = std::min(most, std::max(kLeastRows, affordable));
   }
   return most < rows ? most : 0;
@@ -252,7 +255,8 @@ std::int64_t rows_to_judge(const RecordedCall& call, const RowSampling& sampling
 
 double chance_of_missing(std::int64_t rows, std::int64_t judged) {
   if (judged >= rows) return 0;
-  // Of the rows between the first and the last, which are always judged.
+  // The first and the last row are always judged. All others count as drawn at random, also the two
+  // next to the padding, which decode steps always judge.
   const auto between = static_cast<double>(rows - 2);
   const auto random = static_cast<double>(std::max<std::int64_t>(0, judged - 2));
   const auto wrong = static_cast<double>(std::max<std::int64_t>(1, rows / 100));

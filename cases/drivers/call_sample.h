@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Some rows of a call that has too many for the reference: an excerpt of its tensors, judged by the
-// op's own Problem, made for so few.
+// A recorded call may have too many rows for the reference. This file cuts an excerpt of some rows
+// out of the call's tensors and judges it with the op's own Problem, made for that few rows.
 #pragma once
 
 #include <cstdint>
@@ -14,53 +14,56 @@
 
 namespace plumb::cases {
 
-// How many rows may be judged, chosen by the seed. Always among them: the first, the last, and
-// those on both sides of where the live tokens end.
+// How many rows are judged at most, and the seed that draws them. Four rows are always included:
+// the first, the last, and the two on either side of the boundary between live and padded tokens.
 struct RowChoice {
   std::int64_t most = 0;
   std::uint64_t seed = 0;
-  std::int64_t live = 0, tokens = 1;  // of the part of the step
+  std::int64_t live = 0, tokens = 1;  // live tokens and all tokens of this part of the step
 };
 std::vector<std::int64_t> choose_rows(const RowChoice& choice, std::int64_t rows);
 
-// A call as it was recorded.
+// A call of an engine with its recorded tensors.
 struct RecordedCall {
-  const Row& row;  // of its op
+  const Row& row;  // parameters of the call's op
   const device::Properties& properties;
   const Problem& problem;
   const plumb_numerics& declared;
   const TensorSet& tensors;
 };
 
-// Padding or not follows from the inputs of a recorded call: rows that hold NaN promise nothing.
+// The step that stands for a recorded call. All rows count as live: the inputs themselves say which
+// rows are padding, and rows whose inputs are NaN are not compared.
 Step recorded_step(const Problem& problem);
 
-// Rows that can be judged without the others. 0: the op has none.
+// Number of rows of which each can be judged without the others; 0 if the op has no such rows.
 std::int64_t independent_rows(const RecordedCall& call);
-// Nothing for a call that has no more rows than may be judged, or none that are independent: all of
-// it has to be judged.
+// Expectations for a sample of the rows. nullopt if the whole call has to be judged: it has no more
+// rows than `choice` allows, or the op's rows depend on each other. (A call that writes a cache
+// always gets a sample.)
 std::optional<Expectations> expect_sample(const RecordedCall& call, const RowChoice& choice);
 
-// What a verdict on these rows reads of large tensors. Looks at no value.
+// The rows of large tensors that a verdict on the chosen rows reads. Computed from shapes alone, so
+// that other rows need not be loaded.
 NeededPlaces needed_places(const RecordedCall& call, const RowChoice& choice);
 
-// `tensors`, which are laid out as `whole` for `count` rows, cut down to these rows, laid out as
-// `few`. Tensors without rows are shared. What follows from the whole launch (a plan, partial
-// results) is left empty.
+// Copies `rows` out of `tensors`. `whole` is the layout of `tensors` for `count` rows, `few` the
+// layout of the result. Tensors without a row dimension are shared. Tensors that depend on the
+// whole launch (a plan, partial results) are left empty.
 TensorSet excerpt_of(const TensorSet& few, const TensorSet& whole, const TensorSet& tensors,
                      std::int64_t count, const std::vector<std::int64_t>& rows);
 
-// How many rows of a recorded call are judged.
+// Limits on how many rows of a recorded call are judged.
 struct RowSampling {
   std::int64_t most = 0;   // rows; 0: no limit
   double budget = 0;       // ns of one thread for the verdict; 0: no limit
   std::uint64_t seed = 0;  // chooses the rows
 };
-// 0: all.
+// How many rows to judge; 0: all of them.
 std::int64_t rows_to_judge(const RecordedCall& call, const RowSampling& sampling);
 
-// The chance that `judged` of `rows` rows, chosen as above, have none of 1 % of the rows (of one
-// row at least).
+// Probability that a sample of `judged` of `rows` rows misses a defect that hits 1 % of the rows
+// (at least one row).
 double chance_of_missing(std::int64_t rows, std::int64_t judged);
 
 }  // namespace plumb::cases

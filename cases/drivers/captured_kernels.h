@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The kernels in the graphs that a case captures, for a run that expects some of them: a library
-// that falls back to another kernel gives right results, and no verdict shows it.
+// Records which kernels the graphs captured by a case contain. A run can require some of them: if a
+// library falls back to another kernel, its results are still right and no verdict shows it.
 #pragma once
 
 #include <memory>
@@ -15,10 +15,11 @@ namespace plumb::cases {
 class CapturedKernels {
  public:
   CapturedKernels();
-  // These options on devices whose captures are noted here.
+  // `options`, changed so that every device it opens records its captures here.
   RunOptions noting(RunOptions options) const;
-  // Each captured graph has to contain, for each pattern (* and ? as in a shell), a kernel whose
-  // name matches. What is missing, a line each. Kernels without a name match nothing.
+  // Every captured graph must contain, for each pattern (wildcards * and ? as in a shell), a kernel
+  // whose name matches. Returns a line for each pattern that no kernel of a graph matches, or one
+  // line if no graph was captured. Kernels without a name match no pattern.
   std::vector<std::string> unexpected(const std::vector<std::string>& patterns) const;
 
  private:

@@ -11,7 +11,8 @@ namespace plumb::cases {
 namespace {
 
 using CoveringRow = std::vector<int>;
-using Pair = std::tuple<int, int, int, int>;  // factor, level, later factor, its level
+// A pair to cover: a factor, its level, a later factor, its level.
+using Pair = std::tuple<int, int, int, int>;
 
 std::set<Pair> all_pairs(const std::vector<int>& levels) {
   std::set<Pair> pairs;
@@ -51,7 +52,7 @@ CoveringRow random_point(const std::vector<int>& levels, std::uint64_t seed) {
 }  // namespace
 
 std::vector<std::vector<int>> pairwise_points(const std::vector<int>& levels, std::uint64_t seed) {
-  constexpr int kCandidates = 32;  // more make the array hardly shorter
+  constexpr int kCandidates = 32;  // more candidates hardly shorten the array
   std::set<Pair> open = all_pairs(levels);
   std::vector<CoveringRow> points;
   std::uint64_t draw = 0;
@@ -60,7 +61,7 @@ std::vector<std::vector<int>> pairwise_points(const std::vector<int>& levels, st
     int most = 0;
     for (int i = 0; i < kCandidates; ++i) {
       CoveringRow candidate = random_point(levels, mix(seed, ++draw));
-      // Seed the candidate with a pair that is still open, so that every round makes progress.
+      // Put a pair that is not covered yet into the candidate, so that every round makes progress.
       const auto& [f, a, g, b] = *open.begin();
       candidate[static_cast<std::size_t>(f)] = a;
       candidate[static_cast<std::size_t>(g)] = b;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Pairwise covering arrays: for every two factors every pair of levels occurs in some point, in
-// about as many points as the two widest factors have pairs, instead of their product.
+// Pairwise covering arrays: every pair of levels of every two factors occurs in at least one point.
+// The number of points is about the product of the two largest level counts, instead of the product
+// of all.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +10,8 @@
 
 namespace plumb::cases {
 
-// levels[f] is the number of levels of factor f. Each point holds one level per factor. The order
-// and choice depend on the seed only; the first points cover the most.
+// levels[f] is the number of levels of factor f. Each point holds one level per factor. Points and
+// their order depend on the levels and the seed only. Earlier points tend to cover more new pairs.
 std::vector<std::vector<int>> pairwise_points(const std::vector<int>& levels, std::uint64_t seed);
 
 }  // namespace plumb::cases

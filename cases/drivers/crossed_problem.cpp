@@ -107,7 +107,7 @@ class CrossedProblem final : public Problem {
   double checked_factor() const override { return filled_->checked_factor(); }
 
  private:
-  // An output that the judged contract leaves out is the kernel's own.
+  // True for tensors that the op has under the judged contract. Other outputs are not compared.
   bool is_judged(const TensorSpec& spec) const { return judged_names_.contains(spec.name); }
   TensorSet judged(const TensorSet& tensors) const {
     TensorSet own;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A case whose inputs, launch and verdict have different values of the op's choices. So runs a
-// kernel that does what its parameters do not say, and so is it judged under what it could declare.
+// A case whose inputs, launch and verdict use different values of the op's choices (questions that
+// right kernels answer differently). Used to run a kernel that ignores its parameters, and to judge
+// a kernel under another declaration.
 #pragma once
 
 #include <memory>
@@ -10,8 +11,8 @@
 
 namespace plumb::cases {
 
-// Three problems of one op at one shape. Tensors that some of them lack are there for the others.
-// Throws BadRow where a tensor has two layouts.
+// Combines three problems of one op and shape. A tensor that one of them lacks is taken from the
+// others. Throws BadRow if a tensor has different layouts in two of them.
 std::unique_ptr<Problem> cross(std::unique_ptr<Problem> filled, std::unique_ptr<Problem> launched,
                                std::unique_ptr<Problem> judged);
 

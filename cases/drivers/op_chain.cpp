@@ -29,12 +29,13 @@ plumb_format format_of(const TensorSpec& spec) {
 
 }  // namespace
 
-// Where an input, or a part of it, comes from.
+// Where an input, or some rows of it, come from.
 struct Feed {
   std::string tensor;
-  const HostTensor* from = nullptr;  // its shape; the bytes are on the device
+  // Source tensor, used for its shape; its bytes are on the device.
+  const HostTensor* from = nullptr;
   const std::byte* address = nullptr;
-  std::size_t to_offset = 0, bytes = 0;  // in the input, if copied
+  std::size_t to_offset = 0, bytes = 0;  // place in the destination input, unless projected
   bool projected = false;
   std::uint64_t seed = 0;
 };
@@ -49,8 +50,8 @@ struct OpChain::Link {
   const device::OpEntry* entry = nullptr;
   std::unique_ptr<Problem> problem;
   Step step;
-  TensorSet host;    // inputs as the host set them
-  TensorSet stored;  // what the device held at the last judge()
+  TensorSet host;    // inputs as set on the host
+  TensorSet stored;  // device contents at the last judge()
   DeviceTensors addresses;
   std::unique_ptr<OpState> state;
   std::vector<Feed> feeds;
@@ -220,7 +221,8 @@ void OpChain::enqueue() {
         device_->copy(to + feed.to_offset, feed.address, feed.bytes, stream_);
         continue;
       }
-      // Rows of the input, however many of them make a row of the source.
+      // The map works per row of the source's first dimension, even if the input counts its rows
+      // differently.
       const std::int64_t rows = feed.from->spec().shape.front();
       const plumb_linear_map_params map{.in = feed.address,
                                         .out = to,

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Several ops on one device, each fed with what the ones before it stored, as in a decode layer.
-// Every op is judged against the reference on exactly the bytes that the device gave it.
+// Several ops (the links of a chain) on one device. The stored outputs of earlier ops are inputs of
+// later ones, as in a decode layer. Every op is judged against the reference on exactly the bytes
+// that the device gave it.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +17,7 @@
 
 namespace plumb::cases {
 
-// A row of an op with these parameters; what is left out has the op's defaults.
+// A row of an op with these parameters. Parameters that are not given have the op's defaults.
 Row ad_hoc_row(const OpDefinition& op, const std::map<std::string, std::int64_t>& integers,
                const std::map<std::string, std::string>& words = {});
 
@@ -26,30 +27,33 @@ class OpChain {
           const device::Implementation& implementation);
   ~OpChain();
 
-  // Adds an op, its inputs as `step` fills them. `name` stands in reports. Throws BadRow for a bad
+  // Adds an op whose inputs are filled for `step`. Reports call it `name`. Throws BadRow for a bad
   // row, std::out_of_range for an op that the implementation lacks.
   void add(std::string name, const Row& row, const Step& step);
-  // An input on the host, to be set before start().
+  // An input tensor on the host. Set it before start().
   HostTensor& input(std::string_view link, std::string_view tensor);
-  // Before `link` runs, its input gets the bytes of another link's tensor, which has as many.
+  // Before `link` runs, the input `tensor` is overwritten with a tensor of another link, of the
+  // same size in bytes.
   void feed(std::string_view link, std::string_view tensor, std::string_view from,
             std::string_view from_tensor);
-  // Only some: `count` rows of the first dimension from `first` on go to `to_first` and behind.
-  // Rows have as many bytes on both sides.
+  // As feed(), for a part of the rows: rows [first, first + count) of the source's first dimension
+  // are copied to rows [to_first, to_first + count). A row has as many bytes on both sides.
   struct RowRange {
     std::int64_t first = 0, to_first = 0, count = 0;
   };
   void feed_rows(std::string_view link, std::string_view tensor, std::string_view from,
                  std::string_view from_tensor, const RowRange& rows);
-  // The same through a seeded linear map of the rows
-  // (device/kernels/placeholders/placeholder_kernels.h): the last dimension may change, the number
-  // of rows may not.
+  // As feed(), but each row passes through a seeded linear map
+  // (device/kernels/placeholders/placeholder_kernels.h). The map may change the size of the last
+  // dimension, but not the number of rows.
   void project(std::string_view link, std::string_view tensor, std::string_view from,
                std::string_view from_tensor, std::uint64_t seed);
 
-  // Uploads every input. Once, after the chain is built; again when inputs were changed.
+  // Uploads every input and makes every op's state. Call it once after the chain is built, and
+  // again after inputs were changed.
   void start();
-  // Enqueues all links in order on one stream; outputs are poisoned before each. May be captured.
+  // Enqueues all links in order on one stream. Outputs are poisoned before each link. May be
+  // captured.
   void enqueue();
   void synchronize();
   device::Device& device() { return *device_; }
@@ -58,12 +62,12 @@ class OpChain {
   struct LinkVerdict {
     std::string link, op;
     std::vector<TensorReport> reports;
-    std::vector<std::string> damage;  // inputs changed, guards damaged
+    std::vector<std::string> damage;  // changed inputs; in the last verdict also damaged guards
     bool passed() const;
   };
-  // Reads everything back; one verdict per link, in order.
+  // Reads all tensors back and judges every link. Verdicts are in the order of the links.
   std::vector<LinkVerdict> judge();
-  // What the device holds of a tensor, after judge().
+  // A tensor as the device held it at the last judge().
   const HostTensor& stored(std::string_view link, std::string_view tensor) const;
 
  private:

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Simulated platforms whose waves have one size run the same kernels. In the default tier they
-// divide among themselves what would repeat.
+// Simulated platforms with the same wave size run identical kernels. In the smoke and default tiers
+// such platforms divide a case's points (conditions under which the case is tried) among
+// themselves. Only the first points, one for each fill, run on all of them.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +15,7 @@ struct PlatformShare {
   bool has(std::size_t number) const { return number % platforms == place; }
 };
 
-// All of it, if the platform is a real device or not to be had.
+// The share of one platform. A real or unavailable platform runs all points.
 PlatformShare share_of(const std::string& platform);
 
 }  // namespace plumb::cases

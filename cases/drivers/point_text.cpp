@@ -19,7 +19,7 @@ constexpr device::Order kOrders[] = {device::Order::forward, device::Order::reve
                                      device::Order::random};
 constexpr device::Policy kPolicies[] = {device::Policy::early, device::Policy::late,
                                         device::Policy::interleaved};
-// As scenario.cpp counts them, the tamest first: zeros are number 3 there.
+// Indices into scenario.cpp's kDeadRows, simplest kind first: index 3 is zeros.
 constexpr int kDeadRowsByTameness[] = {3, 0, 1, 2, 4};
 
 const PointPart& part_named(std::string_view name) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which points a case takes: a covering array, cut off where the tier's budget is spent.
+// Chooses the points (combinations of conditions) under which a case runs: a covering array, cut
+// off when the tier's budget is spent.
 #include <algorithm>
 #include <limits>
 
@@ -14,9 +15,9 @@ namespace plumb::cases {
 
 namespace {
 
-// Nanoseconds of a core that one case may spend on its points: simulated work (Problem::cost) and
-// verdicts; on a real device, moving tensors and verdicts. In the default tier plumb's own kernels,
-// which run with every change, get less than a plug-in's.
+// Nanoseconds of one core that a case may spend on its points. On the simulator: simulated work
+// (Problem::cost) and verdicts. On a real device: moving tensors, and verdicts. In the default tier
+// plumb's own kernels get less than a plug-in's, because they run with every change.
 double budget_of(const RunOptions& options, bool simulated) {
   switch (options.tier) {
     case Tier::smoke: return simulated ? 1e7 : 1e8;
@@ -37,8 +38,9 @@ double launches_of(const Scenario& scenario) {
   return 0;
 }
 
-// What a full-graph case takes of its steps if one point costs more than its budget: the batch
-// shrinks and grows once. Cheaper rows of the op take all steps, and so do real devices.
+// How many steps a full_graph case runs on a simulated platform in the default tier (plumb's own
+// kernels: also in the smoke tier) if one point costs more than the case's budget: enough for the
+// batch to shrink and grow once. Cheaper cases run all steps.
 constexpr std::int64_t kStepsOfDear = 3;
 
 constexpr std::int64_t kNoStep = std::numeric_limits<std::int64_t>::max();
@@ -64,8 +66,8 @@ Point to_point(const std::vector<int>& levels, std::uint64_t seed) {
   return point;
 }
 
-// Of a concurrent case: the streams' work interleaves. What checked kernels find they find in the
-// other cases, at a fraction of the price.
+// For concurrent cases: interleave the work of the streams, and use plain kernels. Eager cases
+// already run the checked kernels, at a fraction of the cost.
 void let_run_side_by_side(std::vector<Point>& points) {
   for (Point& point : points) {
     point.conditions.policy = device::Policy::interleaved;
@@ -73,8 +75,9 @@ void let_run_side_by_side(std::vector<Point>& points) {
   }
 }
 
-// Share of a tier's budget. What the conditions do to a fused op its eager case tries, and
-// concurrent cases differ in their runners' inputs already: these need few points.
+// Share of a tier's budget. Composition and concurrent cases need few points: a fused op's eager
+// case already varies the conditions, and the runners of a concurrent case already differ in
+// inputs.
 double share_of_budget(Scenario::Mode mode) {
   switch (mode) {
     case Scenario::Mode::composition: return 1.0 / 4;
@@ -83,8 +86,8 @@ double share_of_budget(Scenario::Mode mode) {
   }
 }
 
-// Nanoseconds of a launch on a real device but for the verdict: inputs are filled, copied, and with
-// the outputs read back and compared, a few times each; and the calls that wait for all that.
+// Nanoseconds that a launch on a real device costs without the verdict: the bytes of all tensors
+// are filled, copied, read back and compared a few times each, plus the waiting calls.
 double moving_cost(const Problem& problem) {
   constexpr double kPerByte = 2, kCalls = 2e6;
   double bytes = 0;
@@ -94,8 +97,8 @@ double moving_cost(const Problem& problem) {
   return kCalls + kPerByte * bytes;
 }
 
-// One point of each fill before the rest, each with a thread order of its own: the thinnest choice
-// is still a useful one, and sees work that depends on the order.
+// Moves one point of each fill to the front, each with another thread order. Even a budget of three
+// points then tries every fill, and finds results that depend on the thread order.
 void put_fills_first(std::vector<Point>& points) {
   auto place = points.begin();
   for (const Fill fill : {Fill::real, Fill::exact, Fill::adversarial}) {
@@ -113,8 +116,8 @@ void put_fills_first(std::vector<Point>& points) {
   }
 }
 
-// A launcher that does its work at once, instead of enqueueing it, shows under late streams only:
-// the thinnest choice tries them.
+// Puts a point with late streams first. Only late streams show a launcher that does its work at
+// once instead of enqueueing it, so the smallest choice must have them.
 void put_late_first(std::vector<Point>& points) {
   const auto found = std::find_if(points.begin(), points.end(), [&](const Point& p) {
     return p.conditions.policy == device::Policy::late && p.fill == points.front().fill;
@@ -122,7 +125,8 @@ void put_late_first(std::vector<Point>& points) {
   if (found != points.end()) std::iter_swap(points.begin(), found);
 }
 
-// Of the points: all platforms run the first ones, one of each fill.
+// Keeps this platform's share of the points. The first points, one of each fill, run on every
+// platform.
 void keep_share(std::vector<Point>& points, const PlatformShare& share) {
   std::vector<Point> kept;
   for (std::size_t i = 0; i < points.size(); ++i) {
@@ -131,15 +135,17 @@ void keep_share(std::vector<Point>& points, const PlatformShare& share) {
   points = std::move(kept);
 }
 
-// A launch that nothing is compared with does not start from zeros, which may be what is expected:
-// what nobody writes would be right.
+// Sets the first step whose launch is repeated and compared. Earlier launches must not start from
+// zero poison: zero may be the expected value, and an element that is never written would pass.
 void compare_from(std::int64_t step, Point& point) {
   point.first_compared = step;
   if (step > 0 && point.poison == Poison::zero) point.poison = Poison::nan;
 }
 
-// Of a case that is too dear for a second point. All platforms that run its kernels run it, and one
-// of them, `in_turn`, more of it.
+// Shortens the only point of a case that costs more than its budget. All platforms that run the
+// same kernels (platform_share.h) run the point and judge it by the reference. Only one of them
+// (`in_turn`) launches again and compares the bits: in a full_graph case in the last step, which
+// the others do not run; in other cases in every step.
 void shorten(bool replayed, bool in_turn, Point& point) {
   if (replayed) {
     point.most_steps = in_turn ? kStepsOfDear : kStepsOfDear - 1;
@@ -167,7 +173,7 @@ std::vector<Point> choose_points(const Case& which, const Problem& problem,
   const std::uint64_t seed = seed_of(which.id()) + options.seed;
   std::vector<int> levels(std::begin(kLevels), std::end(kLevels));
   const bool simulated = options.open(options.platform, {})->properties().simulated;
-  // A real device has orders and policies of its own, and no checked kernels.
+  // A real device has its own thread order and stream policy, and no checked kernels.
   if (!simulated) levels[kOrder] = levels[kPolicy] = levels[kChecked] = levels[kPages] = 1;
   if (options.foreign) levels[kOrder] = levels[kChecked] = 1;
   const bool recorded = is_recorded(which.row);
@@ -197,8 +203,9 @@ std::vector<Point> choose_points(const Case& which, const Problem& problem,
   } else if (cost > budget && replayed) {
     points.front().most_steps = kStepsOfDear;
   }
-  // What the conditions do to the kernels the eager case of the row tries. A row that has no other
-  // case is one of many that vary the shape.
+  // The row's eager case already varies the conditions, so its graph case needs only the fills. A
+  // row with only an eager case (eager_only) is one of many rows that vary the shape: the fills are
+  // enough.
   const bool fills_only = thinned && (replayed || which.row.eager_only);
   const double behind_fills = fills_only ? 0 : replayed ? budget / 4 : budget;
   double spent = 0;
@@ -213,7 +220,7 @@ std::vector<Point> choose_points(const Case& which, const Problem& problem,
   keep_share(chosen, share);
   if (recorded) {
     for (Point& point : chosen)
-      point.fill = Fill::exact;  // the plainest to name: there is one fill
+      point.fill = Fill::exact;  // not used for a recorded row; --point leaves out exact
   }
   return chosen;
 }

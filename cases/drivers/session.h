@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A problem on a device under one point: its buffers, what is uploaded, poisoned, launched and read
-// back, and every check that no op has to ask for (inputs unchanged, gaps and guards intact).
+// Runs a problem on a device under one point. Manages its buffers, uploads, poisons, launches and
+// reads back. Checks for every op that inputs are unchanged and that gaps and guard zones are
+// intact.
 #pragma once
 
 #include <functional>
@@ -13,20 +14,20 @@
 
 namespace plumb::cases {
 
-// Device memory of a tensor set. Inputs may belong to another Buffers.
+// Device memory of a tensor set. The inputs may be owned by another Buffers.
 struct Buffers {
   DeviceTensors addresses;
   std::shared_ptr<OpState> state;
 };
 
-// The op refused the shape: the case is skipped.
+// The case cannot run (the op refuses the shape, or lacks a kernel), and is skipped.
 class Unsupported : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-// A real device has too little memory left for the tensors of a case. What a kernel allocates for
-// itself is not among them.
+// A real device has too little memory for the tensors of a case. Memory that a kernel allocates for
+// itself is not counted.
 class NoMemoryLeft : public Unsupported {
  public:
   using Unsupported::Unsupported;
@@ -34,49 +35,53 @@ class NoMemoryLeft : public Unsupported {
 
 inline double in_gib(std::size_t bytes) { return static_cast<double>(bytes) / 0x1p30; }
 
-// For one host thread.
+// Use from one host thread only.
 class Session {
  public:
   Session(const Problem& problem, const Case& which, const Point& point, const RunOptions& options,
           CaseResult& result);
-  // Another one on the same device, with a stream of its own. `owner` is in the labels of its
-  // memory.
+  // Another session on the device of `beside`, with its own stream. Memory labels start with
+  // `owner`.
   Session(const Session& beside, std::string owner, CaseResult& result);
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  // All tensors, or with `inputs_of` only outputs, scratch and state beside the other's inputs.
-  // Throws NoMemoryLeft.
+  // Allocates all tensors. With `inputs_of`, the inputs are shared with that Buffers and only
+  // outputs, scratch and state are allocated. Throws NoMemoryLeft.
   Buffers make_buffers(const Buffers* inputs_of = nullptr);
   void set_inputs(const Step& step, const Buffers& buffers);         // fill and upload
-  void set_inputs_of(const Session& other, const Buffers& buffers);  // the same as there
-  // What outputs and scratch hold before a launch: poison, or the input that they start as.
+  void set_inputs_of(const Session& other, const Buffers& buffers);  // upload the inputs of `other`
+  // Resets outputs and scratch before a launch: to poison, or to the input that they start as.
   void poison(const Buffers& buffers, Poison poison);
   void launch(Buffers& buffers);
-  // Reads everything back and checks what is not the op's: damage is appended to `lines`. The
-  // inputs of the result are those of the session, until the next step fills them.
+  // Reads all tensors back and does the checks that hold for every op. Damage (a changed input, a
+  // written gap, a damaged guard zone) is appended to `lines`. The inputs of the result stay valid
+  // until the next step fills them.
   TensorSet read_back(const Buffers& buffers, Poison poison, std::vector<std::string>& lines);
-  // The two halves: of these buffers, and of every allocation of the device.
+  // The two halves of read_back: fetch reads these buffers, check_guards checks every allocation of
+  // the device.
   TensorSet fetch(const Buffers& buffers, Poison poison, std::vector<std::string>& lines);
   void check_guards(std::vector<std::string>& lines);
 
-  // What a step stored, so that a later one can be seen to store it again.
+  // Keeps the stored outputs of a step, so that a later step that stores them again is recognised
+  // as stale.
   void remember(const TensorSet& got, std::size_t index);
 
-  // Reference and judge; failing reports go to a Failure with this context.
+  // Computes the reference and judges `got`. Failing reports become a Failure with this context.
   void judge(const Step& step, const TensorSet& got, std::vector<std::string> damage,
              const std::string& context);
-  // Bit-for-bit, on the rows that the op promises, but for what the declaration leaves open.
-  // Nothing if the op promises no determinism.
+  // Compares rows that the op promises bit by bit, except bits that the declaration leaves open.
+  // For a nondeterministic op, judges both results against the reference instead.
   void compare_bits(const Step& step, const TensorSet& got, const TensorSet& expected,
                     const std::string& what, const std::string& context);
   void fail(const std::string& context, std::vector<std::string> lines,
             std::vector<TensorReport> reports = {});
-  // The next failure without reports has this kind, unless `lines` is empty or there was an earlier
-  // one.
+  // Sets Failure::kind for the next failure without reports. Ignored if `lines` is empty or a kind
+  // is already set.
   void note_damage(std::string_view kind, const std::vector<std::string>& lines);
-  // Of a case's first launch: tells who wants to know.
+  // Passes a launch of the case's first point to RunOptions::on_real_launch, if its fill is real
+  // and all rows are live.
   void show(const Step& step, const TensorSet& got) const;
 
   device::Device& device() { return *device_; }
@@ -84,7 +89,7 @@ class Session {
   const Problem& problem() const { return problem_; }
   const Point& point() const { return point_; }
   bool deterministic() const { return declared_.deterministic != 0; }
-  // What the entry promises of the latest launch.
+  // Numerics that the entry declares for the latest launch.
   const plumb_numerics& declared() const { return declared_; }
   CaseResult& result() { return result_; }
 
@@ -93,10 +98,10 @@ class Session {
   void upload(const Buffers& buffers);
   std::shared_ptr<const Clues> clues_of(Poison poison) const;
   void read_tensor(const Buffers& buffers, const HostTensor& tensor, std::byte* to);
-  // Of the problem's verdict, computed or known.
+  // Reports of the problem's verdict: computed, or taken from known_verdicts.
   std::vector<TensorReport> reports_of(const Step& step, const TensorSet& got);
   void summarize(const TensorReport& report);
-  // A copy, if there is none yet.
+  // Copies the failed verdict's data, unless the result already holds an earlier one.
   void keep_evidence(const Step& step, const TensorSet& got);
 
   const Problem& problem_;
@@ -109,32 +114,31 @@ class Session {
   std::function<void(const Problem&, const Launched&)> on_real_launch_;
   plumb_numerics declared_ = {};
   device::Stream stream_ = nullptr;
-  TensorSet host_;                           // inputs of the current step; outputs unused
-  Poison poison_ = Poison::nan;              // the latest
-  Bytes read_;                               // inputs as they came back
-  std::vector<Clues::EarlierStep> earlier_;  // the latest few
-  std::string damage_;  // Failure::kind of what was found since the latest failure
+  TensorSet host_;                           // inputs of the current step; its outputs are unused
+  Poison poison_ = Poison::nan;              // poison of the latest launch
+  Bytes read_;                               // buffer for inputs read back
+  std::vector<Clues::EarlierStep> earlier_;  // outputs of the last few steps
+  std::string damage_;  // Failure::kind for damage found since the latest failure
 };
 
-// A captured call and the kernels in it.
+// A captured call and the names of its kernels.
 struct CapturedCall {
   device::GraphExec exec = nullptr;
   std::string kernels;
 };
-// Ends the capture of the session's stream.
+// Ends the capture on the session's stream and instantiates the graph.
 CapturedCall end_capture(Session& session);
 
-// The scenarios.
 void run_eager(Session& session, const Scenario& scenario, std::uint64_t seed);
 void run_full_graph(Session& session, const Scenario& scenario, std::uint64_t seed,
                     bool fresh_state_for_capture);
 void run_concurrent(Session& alone, const Scenario& scenario, std::uint64_t seed,
                     const RunOptions& options);
 
-// Live rows of a step, and the kind of padding it gets.
+// A step of the scenario with its live rows, fill and kind of padding.
 Step make_step(const Session& session, const Scenario::ScenarioStep& plan, std::size_t index,
                std::uint64_t seed);
-// "step 2: 3 of 7 rows live, dead rows nan; real fill, ..."
+// Text for reports: "step 2: 3 of 7 rows live, dead rows nan; real fill, ..."
 std::string describe(const Session& session, const Step& step, std::size_t index);
 
 }  // namespace plumb::cases

@@ -9,7 +9,7 @@ namespace plumb::cases {
 
 namespace {
 
-// Elements of the extent that belong to no row.
+// Marks the elements of the tensor's memory that lie between rows.
 std::vector<bool> gap_elements(const HostTensor& tensor) {
   std::vector<bool> gap(static_cast<std::size_t>(tensor.extent()), true);
   for (std::int64_t row = 0; row < tensor.rows(); ++row) {

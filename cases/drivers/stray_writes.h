@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a launch wrote where it may not: between the rows of an output, and into an input.
+// Detects forbidden writes of a launch: between the rows of an output, or into an input.
 #pragma once
 
 #include <string>
@@ -10,11 +10,12 @@
 
 namespace plumb::cases {
 
-// Between its rows a tensor holds what it held before the launch: poison, or `before`. Else a line.
+// The elements between rows must be unchanged: they hold poison, or the values of `before`. Appends
+// a line if not.
 void check_gaps(const HostTensor& tensor, const HostTensor* before, Poison poison,
                 std::vector<std::string>& lines);
 
-// A line if `got` is not what was `given`.
+// Appends a line if the bytes `got` differ from those of `given`.
 void check_unchanged(const HostTensor& given, const Bytes& got, std::vector<std::string>& lines);
 
 }  // namespace plumb::cases

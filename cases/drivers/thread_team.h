@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Host threads that do one thing after the other together. They live as long as the team: a graph
-// capture has to begin and end on one thread.
+// Host threads that all execute the same function at the same time, one function after another. The
+// threads live as long as the team, because a graph capture has to begin and end on one thread.
 #pragma once
 
 #include <barrier>
@@ -19,17 +19,17 @@ class ThreadTeam {
   ThreadTeam(const ThreadTeam&) = delete;
   ThreadTeam& operator=(const ThreadTeam&) = delete;
 
-  // Calls work(i) on thread i, for all i at once. Returns when all have ended, with what each
-  // threw.
+  // Calls work(i) on thread i, for all i at once, and waits until all calls have ended. Returns the
+  // exception of each thread; null if it threw none.
   std::vector<std::exception_ptr> run(const std::function<void(int)>& work);
 
  private:
   void serve(int self);
 
-  const std::function<void(int)>* work_ = nullptr;  // null: the team ends
+  const std::function<void(int)>* work_ = nullptr;  // null: the threads exit
   std::vector<std::exception_ptr> errors_;
   std::barrier<> starts_, ends_;
-  std::vector<std::jthread> threads_;  // last: they use what stands above
+  std::vector<std::jthread> threads_;  // last member: the threads use all members above
 };
 
 }  // namespace plumb::cases

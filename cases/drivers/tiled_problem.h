@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A problem whose reference would cost too much, driven at its full size. Its rows are those of a
-// small problem of the same op, each many times over, in a random order; the others are dead. All
-// rows with the same inputs and the same bits of output are one: one of them is judged, and so all
-// are. Nothing is taken for granted: what has the same inputs but other bits (another split of a
-// sum, a wrong row) is judged by itself, as far as the sample's size goes.
+// Runs a problem at full size although its reference is too expensive for all rows. Its rows repeat
+// the rows of a small problem of the same op, in random order: live rows repeat live rows, and dead
+// rows repeat dead rows. Rows with the same inputs and the same output bits form a group, and
+// judging one row decides the whole group. Nothing is assumed: a row with the same inputs but other
+// bits (a different split of a sum, a wrong row) forms its own group and is judged separately, as
+// far as the sample's size allows.
 #pragma once
 
 #include <functional>
@@ -14,10 +15,10 @@
 
 namespace plumb::cases {
 
-// The same problem for any number of rows.
+// Makes the same problem for a given number of rows.
 using MakeRows = std::function<std::unique_ptr<Problem>(std::int64_t rows)>;
 
-// `sample`: rows that a verdict can afford; half of them are different.
+// `sample`: number of rows that a verdict can afford. The small problem has half as many rows.
 std::unique_ptr<Problem> make_tiled_problem(const MakeRows& make, std::int64_t rows,
                                             std::int64_t sample);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tells a study of each verdict of the cases that this thread runs, while the listener is there.
+// Calls a study (cases/studies) back for each verdict of the cases that this thread runs, while the
+// listener lives.
 #pragma once
 
 #include <functional>
@@ -23,7 +24,7 @@ class VerdictListener {
   VerdictListener(const VerdictListener&) = delete;
   VerdictListener& operator=(const VerdictListener&) = delete;
 
-  // Runners side by side reach their verdicts on other threads, where no listener is.
+  // Passes a verdict to the latest listener of the calling thread, if there is one.
   static void tell(const Problem& problem, const Launched& launched,
                    const std::vector<TensorReport>& reports) {
     if (current() != nullptr) current()->told_(problem, launched, reports);

@@ -10,10 +10,12 @@ BiasTest::BiasTest(reference::Format output, std::int64_t columns)
     : unit_(reference::unit_roundoff(output)), columns_(static_cast<double>(columns)) {}
 
 void BiasTest::add(const RowModel& model, double mean_error) {
-  // Rows that a device may flush to zero prove nothing; the squares below would underflow.
+  // Skip rows that a device may flush to zero: they show nothing, and their squares underflow
+  // below.
   constexpr double kFlushed = 0x1p-126;
   if (!model.mean_predicted || !(model.magnitude >= kFlushed)) return;
-  // A row of representable values has no variance at all; it may still not decide everything.
+  // A row of exactly representable values has zero variance. The rounding term keeps its weight
+  // finite, so that one such row does not decide the whole test.
   const double rounding = unit_ * model.magnitude;
   const double weight = model.magnitude / (model.spread.variance + rounding * rounding / columns_);
   deviation_ += weight * (mean_error - model.mean);
@@ -32,7 +34,7 @@ void BiasTest::add(const RowModel& model, double mean_error) {
 
 Bias BiasTest::result() const {
   if (magnitude_ == 0) return {};
-  // Zero over zero cannot come: the allowance is positive.
+  // The limit is never 0, because the allowance is positive.
   Spread all = spread_;
   for (const auto& [factor, rows] : by_factor_) {
     all.variance += rows.deviation * rows.deviation;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What wrong rows look like, in a sentence. For the reader of a report only: no verdict depends on
-// it.
+// Describes in a sentence what wrong rows look like. For readers of a report only: no verdict
+// depends on the sentence.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ struct Evidence {
   const WrongElements& wrong;
 };
 
-// "" if nothing known fits nearly all wrong rows.
+// The sentence for the pattern that fits nearly all wrong rows; "" if no known one does.
 std::string error_pattern(const Evidence& evidence);
 
 }  // namespace plumb::cases

@@ -43,13 +43,13 @@ void NormalLength::add(double mean, double variance) {
 }
 
 // For x with mean m and covariance C: P(|x|^2 > trace + |m|^2 + 2 sqrt(t (|C|^2 + 2 m C m)) + 2 t
-// |C|_2)
-// <= exp(-t) (Laurent and Massart; Birge for m), with t that of k standard deviations.
+// |C|_2) <= exp(-t) (Laurent and Massart; Birge for m). t = k^2 / 2 is the exponent of a normal
+// variable at k standard deviations.
 double NormalLength::square_limit(double k, double common, double concentration) const {
   const double exponent = k * k / 2;
   const double frobenius = variance_ * std::min(1.0, std::hypot(common, std::sqrt(concentration)));
-  // Of n sources in random directions the largest eigenvalue is at most (1 + sqrt(n / elements))^2
-  // times that of one.
+  // For n sources in random directions, the largest eigenvalue is at most (1 + sqrt(n /
+  // elements))^2 times the eigenvalue of a single source.
   const double shared =
       variance_ * (common + concentration) + 2 * std::sqrt(variance_ * concentration * widest_);
   const double largest = std::min(variance_, shared);
@@ -69,13 +69,14 @@ void ErrorLength::add(double sigma, double shift, const reference::RoundedError&
   rounding_square_ += error.step * error.step / 4;
 }
 
-// Two limits hold: of the rounded error as if it were normal, and what steps add to it by
-// Bernstein's inequality; and of the error before the rounding, and half a step for every element.
+// The smaller of two limits, because both hold. The first treats the rounded error as normal and
+// adds the effect of its steps by Bernstein's inequality. The second takes the error before the
+// rounding and adds half a step for every element.
 //
-// Where errors are sums of roundings, each along one of the vectors that the value is the sum of
-// (attention: p_i v_i), rho is at least 2/pi of the squared Frobenius norm of their covariance over
-// its trace, if all of them are rounded alike. Where the largest is exact, the value says nothing
-// of the others, and `concentration` does.
+// In attention the errors are sums of roundings, each along one of the vectors p_i v_i whose sum is
+// the value. If all p_i are rounded alike, rho is at least 2/pi of the squared Frobenius norm of
+// the errors' covariance over its squared trace. If the largest p_i is exact, the value says
+// nothing about the other errors; `concentration` does.
 double ErrorLength::limit(double k, double rho, double concentration) const {
   const double common = std::min(1.0, std::sqrt(std::numbers::pi / 2 * rho));
   const double steps = std::min(square_steps_, 2.0 / 3 * k * k / 2 * largest_square_step_);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The expected contents of the tensors of a call. Problem::expect computes them from the bytes of
-// the call, and compare() checks the stored bytes against them. Goldens, exchanged outputs and
-// benchmarks read the same expectations.
+// the call, and compare() checks the stored bytes against them. Goldens, benchmarks, and runs that
+// replace an op by its reference use the same expectations.
 #pragma once
 
 #include <cstdint>
@@ -60,7 +60,7 @@ Expectation expect_floats(const HostTensor& stored, reference::Estimate estimate
                           std::vector<RowGroup> groups, ColumnRanges columns = {});
 Expectation expect_exact(const HostTensor& stored, std::vector<std::int64_t> values,
                          RowMask promised);
-// `what` is the text of a failure: "differs from the residual".
+// Expects the bits of `right`. `what`: text of a failure, "differs from the residual".
 Expectation expect_bits(const HostTensor& stored, HostTensor right, RowMask promised,
                         std::string_view what);
 Expectation expect_codes(const HostTensor& stored, reference::CodeEstimate codes, RowMask promised);

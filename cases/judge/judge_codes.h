@@ -8,10 +8,10 @@
 
 namespace plumb::cases {
 
-// One code per element: a u8 tensor (e2m1 one to a byte), or a bf16 one. Fails if a code is none
-// that honest arithmetic gives, or if more codes lie on the other side of a rounding boundary than
-// it explains. What codes are scaled by is part of the estimate: take it from the scales that the
-// device stored.
+// One code per element: a u8 tensor (an e2m1 code takes one byte), or a bf16 one. Fails if a code
+// is not among the roundings of value ± error, or if more codes lie on the other side of a rounding
+// boundary than the errors explain. The estimate includes the scale: compute it from the scales
+// that the device stored.
 TensorReport judge_codes(const HostTensor& got, const reference::CodeEstimate& expected,
                          const RowMask& promised);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where the time of a case goes. Times appear in reports only; nothing is ever decided by them.
+// Measures where the time of a case goes. Times are only reported; no decision depends on them.
 #pragma once
 
 #include <chrono>

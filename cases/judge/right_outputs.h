@@ -14,20 +14,21 @@
 namespace plumb::cases {
 
 struct RightOutputs {
-  TensorSet outputs;                                   // what is not promised is 0
-  std::map<std::string, Bytes, std::less<>> promised;  // bits of each that are
-  std::string refused;  // why these are none after all: a line; empty: they pass their own judge
+  TensorSet outputs;                                   // elements that are not promised are 0
+  std::map<std::string, Bytes, std::less<>> promised;  // per output, a mask of the promised bits
+  // Why no right outputs were found: one line; empty: they pass their own verdict.
+  std::string refused;
 };
 
-// Gives the expectations for these inputs and outputs.
+// Computes the expectations from inputs and outputs.
 using ExpectOutputs = std::function<Expectations(const TensorSet&)>;
 
-// A function of the inputs alone: the outputs in `tensors` have no influence. If the expectation of
-// one output depends on the stored bytes of another (a rounded residual, scales), expectations are
-// computed again until the outputs no longer change.
+// The right outputs for these inputs. The outputs in `tensors` have no influence. If the
+// expectation of one output depends on the stored bytes of another (a rounded residual, scales),
+// expectations are computed again until the outputs no longer change.
 RightOutputs right_outputs(const TensorSet& tensors, const ExpectOutputs& expect);
 
-// The promised bits over what is there.
+// Overwrites the promised bits of `to` with the right ones.
 void write_promised(const RightOutputs& right, const std::string& output, Bytes& to);
 
 }  // namespace plumb::cases

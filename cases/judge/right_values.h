@@ -19,16 +19,16 @@ class RightValues {
   explicit RightValues(const TensorSet& judged);
 
   using BitsOf = std::function<std::uint64_t(std::int64_t row, std::int64_t column)>;
-  // The right bits of each promised element of an output, or of a tensor whose origin
-  // (tensor.h) is one. Throws std::logic_error for any other.
+  // Sets the right bits of each promised element. `got` is an output, or a tensor whose origin
+  // (tensor.h) is an output. Throws std::logic_error for any other tensor.
   void put(const HostTensor& got, const RowMask& promised, const ColumnRanges& columns,
            const BitsOf& bits_of);
-  // Those of `expected` where other ones are stored. What is stored may be expected because another
-  // verdict looks at it.
+  // Takes the bits of `expected` where they differ from the stored ones. Equal bits are skipped:
+  // `expected` may be a copy of the stored bytes, if another verdict judges them.
   void put_bits(const HostTensor& got, const HostTensor& expected, const RowMask& promised,
                 const ColumnRanges& columns);
 
-  // The outputs, right wherever something was judged, and which of their bits that are.
+  // The outputs with right bits wherever something was judged, and a mask of these bits.
   TensorSet& values() { return values_; }
   std::map<std::string, Bytes, std::less<>>& promised() { return promised_; }
 
@@ -42,7 +42,7 @@ class RightValues {
   std::map<std::string, Bytes, std::less<>> promised_;
 };
 
-// A number in a floating-point tensor's type, rounded to nearest.
+// The bits of a number, rounded to nearest in a floating-point dtype.
 std::uint64_t rounded_bits(Dtype dtype, double value);
 
 }  // namespace plumb::cases

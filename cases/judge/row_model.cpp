@@ -13,16 +13,18 @@ namespace {
 using reference::Estimate;
 using reference::RoundedError;
 
-constexpr double kRowSigmas = 6;  // of norm and direction: there are many rows
+// Limits of norm and direction, in standard deviations. Larger than kBiasSigmas, because a tensor
+// has many rows.
+constexpr double kRowSigmas = 6;
 
-// Everything that one pass over a row collects.
+// Sums that one pass over a row collects.
 struct Pass {
   double count = 0;
-  double sigma = 0, sigma_square = 0;  // before the output rounding, for rho
+  double sigma = 0, sigma_square = 0;  // sums before the output rounding, for rho
   double value = 0, value_square = 0;  // sums of |value| and value^2
   double mean = 0, along = 0;          // sums of sign(value) * error and of value * error
   double bound_square = 0;
-  bool unlimited = false;       // nothing is known of the error of an element
+  bool unlimited = false;       // true if the error of an element is unknown
   WeightedSum equal, by_value;  // weights 1 and |value|
   ErrorLength length;
 };
@@ -30,7 +32,8 @@ struct Pass {
 void add_element(const Estimate& estimate, std::int64_t i, Pass& pass) {
   const double value = estimate.value[i];
   const double magnitude = std::abs(value);
-  // The reference is rounded too, in double precision: who is right about an exact tie is open.
+  // The reference is rounded too, in double precision, so an exact tie may fall on either side:
+  // sigma is at least 2^-52 of the value.
   const double sigma =
       std::max(std::min(estimate.sigma[i], estimate.worst[i]), magnitude * 0x1p-52);
   pass.value += magnitude;
@@ -53,7 +56,7 @@ void add_element(const Estimate& estimate, std::int64_t i, Pass& pass) {
   pass.length.add(sigma, shift, rounded);
 }
 
-// Correlation between the errors of two elements of a row that explains the row's mean error.
+// Correlation between the errors of two elements of a row, derived from the row's mean error.
 double correlation(const Pass& pass, double row_mean_sigma) {
   const double pairs = pass.sigma * pass.sigma - pass.sigma_square;
   if (!(pairs > 0)) return 0;
@@ -66,15 +69,16 @@ void set_limits(const Pass& pass, double rho, double concentration, bool structu
   const double most = std::sqrt(pass.bound_square);
   row.norm_limit = row.direction_limit = pass.unlimited ? reference::kInfinity : most;
   if (pass.unlimited || structured || row.norm == 0) return;
-  // A bias in proportion to the value and one that is the same everywhere both fit under this.
-  // The judge divides two sums of as many products and subtracts what that makes of the value.
+  // `systematic` covers a bias proportional to the value and a constant bias. `own_rounding` is the
+  // judge's own double rounding: a quotient of two sums of `count` products, times the value.
   const double own_rounding = (2 * pass.count + 8) * 0x1p-53 * row.norm;
   const double systematic = row.allowance * row.norm / row.magnitude + own_rounding;
   const double across = pass.length.limit(kRowSigmas, rho, concentration) + systematic;
   row.direction_limit = std::min(most, across);
   const double along = std::abs(pass.along) / row.norm + systematic +
                        tail(kRowSigmas, pass.by_value.spread(rho, row.norm));
-  // |y + a along + b across| - |y| lies between a and a + b^2 / (2 (|y| + a)).
+  // For the expected row y and an error of a along y and b across y: |y + error| - |y| lies between
+  // a and a + b^2 / (2 (|y| + a)). This needs a small a.
   if (!(along < row.norm / 2)) return;
   row.norm_limit = std::min(most, along + across * across / (2 * (row.norm - along)));
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Wrong rows that the launch did not write: they hold what was there before it, or what an earlier
-// step stored. TensorSpec::clues says what that is.
+// Recognises wrong rows that the launch did not write: they still hold the poison (bytes that
+// outputs hold before the launch), or the result of an earlier step. TensorSpec::clues has both.
 #pragma once
 
 #include <cstdint>
@@ -14,22 +14,27 @@ namespace plumb::cases {
 struct WrongRows;
 class HostTensor;
 
-// How reports call an element of an output that holds the poison after the launch. An addition to
-// NaN or to a huge number leaves it too: one verdict cannot tell (cases/studies/contrast.h can).
+// Report text for an element that holds the poison after the launch. An addition to NaN or to a
+// huge number leaves the poison too; one verdict cannot separate the two (cases/studies/contrast.h
+// can).
 inline constexpr std::string_view kNeverWritten = "never written (still holds plumb's poison)";
-// What else may have happened where work on a stream begins late: the launcher did it at once.
+// A second possible cause, if the simulator's streams run their work late: the launcher wrote the
+// output at once instead of in its stream, and the stream poisoned the output later.
 inline constexpr std::string_view kOrTooEarly =
     ", or written before the stream reached this launch";
 
-// Does every byte of a row hold the poison of the launch? Not where it is unknown.
+// True if every byte of a row holds the poison of the launch. False if the poison is unknown or
+// zero.
 bool row_holds_poison(const HostTensor& stored, std::int64_t row);
-// Where all wrong elements hold the poison; where nearly all do, how many.
+// Text if all, or nearly all, wrong elements hold the poison.
 std::optional<std::string> never_written(const WrongRows& view);
-// How many of the wrong elements hold the poison, if any does.
+// Text with the number of wrong elements that hold the poison, if there are any.
 std::optional<std::string> partly_written(const WrongRows& view);
-// A pattern as a report has it, for a launch on streams that begin their work early, or late.
+// Completes a pattern for a report: puts kOrTooEarly behind kNeverWritten, unless streams run their
+// work early (at once).
 std::string under_streams(std::string pattern, bool streams_are_early);
-// The same where what was there may be a result: zeros, and -1.
+// Text if all wrong elements hold a poison that may also be a result: zero, -1, or any byte of a u8
+// output.
 std::optional<std::string> as_before(const WrongRows& view);
 std::optional<std::string> earlier_step(const WrongRows& view);
 

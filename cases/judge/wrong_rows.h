@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The wrong rows of a stored tensor, as sentences about them see them.
+// A view of the wrong rows of a stored tensor, for the functions that look for patterns.
 #pragma once
 
 #include <fmt/format.h>
@@ -17,12 +17,12 @@
 
 namespace plumb::cases {
 
-// Of rows, and of elements: what so many have in common is a pattern.
+// Share of rows, or of elements, that must have a property before it is reported as a pattern.
 inline constexpr double kNearlyAll = 0.9;
 
 inline bool is_float(Dtype dtype) { return dtype == Dtype::bf16 || dtype == Dtype::f32; }
 
-// The wrong rows from column `begin` on.
+// The wrong rows, restricted to columns [begin, end).
 struct WrongRows {
   const Evidence& evidence;
   std::vector<std::int64_t> rows;
@@ -68,7 +68,7 @@ bool nearly_all_rows(const WrongRows& view, const Condition& condition) {
   return static_cast<double>(explained) >= kNearlyAll * static_cast<double>(view.rows.size());
 }
 
-// "each wrong row is zero", or "every wrong element is zero" where right ones stand beside them.
+// "each wrong row is zero", or "every wrong element is zero" if the rows also have right elements.
 template <class Condition>
 std::optional<std::string> all_are(const WrongRows& view, std::string_view what,
                                    const Condition& condition) {

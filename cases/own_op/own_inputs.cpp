@@ -46,7 +46,8 @@ double padding_of(DeadRows dead) {
   return kHuge;
 }
 
-// The live part: rows of the last dimension, or the first columns of a tensor of one dimension.
+// Size of the live part of a tensor. rows: rows of the last dimension. columns: live columns, which
+// are fewer than all only for a tensor of one dimension.
 struct LivePart {
   std::int64_t rows = 0, columns = 0;
 };
@@ -58,7 +59,7 @@ LivePart live_part(const HostTensor& tensor, bool padded, std::int64_t live) {
   return {live * inside, tensor.columns()};
 }
 
-// value(row, column) in a part of the tensor.
+// Writes value(row, column) to the live part.
 void store_live(HostTensor& tensor, const LivePart& part, const auto& value) {
   for (std::int64_t row = 0; row < part.rows; ++row) {
     for (std::int64_t column = 0; column < part.columns; ++column) {
@@ -75,7 +76,7 @@ void store_padding(HostTensor& tensor, const LivePart& part, double value) {
   }
 }
 
-// What lies between rows is in no kernel's way: as floats NaN, as integers -1.
+// No kernel may read the gaps between rows. They hold 0xff bytes: NaN as floats, -1 as integers.
 void fill_row_gaps(HostTensor& tensor) {
   const std::size_t element = size_of(tensor.spec().dtype);
   for (std::int64_t row = 0; row + 1 < tensor.rows(); ++row) {
@@ -87,7 +88,8 @@ void fill_row_gaps(HostTensor& tensor) {
   }
 }
 
-// exact: a multiple of an eighth of the range. adversarial: one of the ends.
+// A random float between the two ends. exact: at a multiple of an eighth of the range. adversarial:
+// one of the ends.
 double float_between(const std::vector<double>& ends, Fill fill, std::uint64_t seed,
                      std::uint64_t i) {
   constexpr std::int64_t kParts = 8;
@@ -122,7 +124,8 @@ void fill_floats(const OwnTensor& declared, bool padded, const Step& step, std::
     fill_real(tensor, 0, part.rows, seed, {declared.scale, padded, padded});
   }
   if (step.fill != Fill::adversarial) return;
-  // Of one sign, so that what is biased adds up; the first row is zero where there are others.
+  // All values get one sign, so that biased errors add up. The first row of a batch becomes zero,
+  // if it is not the only one.
   store_live(tensor, part, [&](std::int64_t row, std::int64_t column) {
     return padded && row == 0 && part.rows > 1 ? 0 : std::abs(tensor.value(row, column));
   });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Inputs of an op that is declared while the program runs.
+// Fills the inputs of an op that is declared while the program runs.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +10,14 @@
 
 namespace plumb::cases {
 
-// Live rows by the step's fill, padding by its dead rows, gaps between rows 0xff. `below`: of
-// integers. Padding of integers is 0, or as live rows are: a kernel may use it as an index.
+// Fills live rows by the step's fill, padding by the step's dead rows, and gaps between rows with
+// 0xff bytes. `below`: upper limit of integers (exclusive). Padding of integers is 0, left from the
+// previous step, or drawn like live rows: other values could make a kernel that uses them as an
+// index access foreign memory.
 void fill_own_input(const OwnTensor& declared, bool padded, const Step& step, std::int64_t below,
                     std::uint64_t seed, HostTensor& tensor);
 
-// The tensor without padding and gaps.
+// The values of the tensor without padding and gaps.
 OwnInput own_input(const HostTensor& tensor, bool padded, std::int64_t live);
 
 }  // namespace plumb::cases

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An op that is declared while the program runs: its arguments are a list, and its reference is a
-// function. It has rows, inputs, scenarios and verdicts as an op of cases/ops has.
+// An op that a user declares while the program runs: a list of arguments and a reference function.
+// It gets rows, inputs, scenarios and verdicts as the ops of cases/ops do.
 #pragma once
 
 #include <cstdint>
@@ -17,25 +17,26 @@
 
 namespace plumb::cases {
 
-// One array. Of the first dimension of an input or output that has the op's `live` size, a step has
-// so many live rows, and padding behind them.
+// One array argument. If the first dimension is the op's `live` size, only the first live rows of a
+// step hold data, and the rest is padding.
 struct OwnTensor {
   std::string name;
   Dtype dtype = Dtype::f32;
   bool output = false, optional = false;
-  // Sums and differences of products and quotients of sizes and numbers: "tokens", "4*hidden",
-  // "width-1".
+  // One formula per dimension: sums and differences of products and quotients of sizes and numbers,
+  // as in "tokens", "4*hidden", "width-1".
   std::vector<std::string> shape;
-  // Of integers, which are drawn between least and below - 1. `below` is spelt as in a shape.
+  // Integers are drawn from [least, below). `below` is a formula like those of `shape`.
   std::int64_t least = 0;
   std::string below = "256";
-  double scale = 1;             // of floats: standard deviation of a typical row
-  std::vector<double> between;  // of floats: the least and the largest; empty: normal, by `scale`
+  double scale = 1;  // floats: standard deviation in a typical row
+  // Minimum and maximum of floats; empty: floats are normally distributed with `scale`.
+  std::vector<double> between;
   std::string says;
 };
 
-// One size, and the values that the op's rows give it. The first value is the usual one. A size
-// that no array has is a number; a flag is 0 or 1.
+// A size and the values that the op's rows give it, the usual value first. A size that occurs in no
+// array's `shape` or `below` is a plain number for kernel and reference, or a flag (0 or 1).
 struct OwnSize {
   std::string name;
   std::vector<std::int64_t> values;
@@ -46,20 +47,21 @@ struct OwnReal {
   float value = 0;
 };
 
-// One row beside those that follow from the sizes.
+// A row that the user lists in addition to the rows that follow from the sizes.
 struct OwnRow {
   std::string name, why, tier = "default";
   std::map<std::string, std::int64_t> sizes;
 };
 
-// One input as the reference gets it, without padding and gaps.
+// One input as passed to the reference, without padding and gaps.
 struct OwnInput {
   std::vector<std::int64_t> shape;
   std::variant<std::vector<double>, std::vector<std::int64_t>> values;  // floats, integers
 };
 
-// One call. An optional input that the call lacks is missing. `structured`: inputs are equal or
-// nearly so, and errors with them.
+// Arguments of one call of the reference. Optional inputs that are null in the call are absent.
+// `structured`: the inputs have the fill `exact`, so many terms are equal and their rounding errors
+// are not independent.
 struct OwnCall {
   std::map<std::string, OwnInput> inputs;
   std::map<std::string, std::int64_t> sizes;
@@ -73,18 +75,18 @@ using OwnResult = std::variant<reference::Estimate, std::vector<std::int64_t>>;
 
 struct OwnOp {
   std::string name, summary;
-  std::vector<OwnTensor> tensors;  // in the order of the arguments of the reference
+  std::vector<OwnTensor> tensors;  // in the order of the reference's arguments
   std::vector<OwnSize> sizes;
   std::vector<OwnReal> reals;
-  std::string live;  // a size; "": no argument has padding
+  std::string live;  // name of a size; "": no argument has padding
   std::vector<OwnRow> rows;
-  // A result for each output, in the order of the tensors. Throws BadRow.
+  // Returns a result for each output, in the order of the tensors. Throws BadRow.
   std::function<std::vector<OwnResult>(const OwnCall&)> reference;
 };
 
-// A definition, and the text of its rows. What the definition points to lives as long as the
-// process. Throws BadRow for an op without outputs, for too many arguments, and for a name, a shape
-// or a size that has no meaning.
+// The definition of an own op, and its rows as the text of a case file. define_own_op makes it.
+// Data that the definition points to lives as long as the process. Throws BadRow for an op without
+// outputs, more than 40 arrays, and invalid names, shapes or sizes.
 struct OwnDefinition {
   OpDefinition op;
   std::string rows;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Declarations, calls and results of ops between plumb and the process of a Python file that
-// declares them.
+// Messages between plumb and the process of a Python file that declares ops: declarations, calls of
+// the reference, results.
 #pragma once
 
 #include <cstring>
@@ -13,13 +13,15 @@
 
 namespace plumb::cases {
 
-inline constexpr const char* kOwnOpsRole = "ops";                // of a worker process
-inline constexpr const char* kOwnOpsVariable = "PLUMB_OPS";      // paths of such files, one a line
+// Role name of a worker process that runs a user's Python file of ops.
+inline constexpr const char* kOwnOpsRole = "ops";
+// Environment variable with the paths of Python files that declare ops, one per line.
+inline constexpr const char* kOwnOpsVariable = "PLUMB_OPS";
 inline constexpr const char* kOwnDeclarations = "declarations";  // name of the first request
 
-// What a file declares. `refused`: why it cannot be used; "": it can.
+// The ops that a file declares. `refused`: why the file cannot be used; "" if it can.
 struct OwnOpsOfFile {
-  std::vector<OwnOp> ops;  // without functions
+  std::vector<OwnOp> ops;  // without their reference functions
   std::string refused;
 };
 
@@ -29,17 +31,18 @@ struct OwnOpRequest {
 };
 struct OwnOpAnswer {
   std::vector<OwnResult> results;
-  std::string refused;  // the error of the reference; "": there are results
+  std::string refused;  // error of the reference; "" if there are results
 };
 
-// As bytes: a number in CBOR takes nine, and a node of a tree while it is read.
+// Numbers as one binary string. As single CBOR numbers they would take nine bytes each, and a tree
+// node per number while they are read.
 template <class T>
 nlohmann::json bytes_of(const std::vector<T>& values) {
   std::vector<std::uint8_t> bytes(values.size() * sizeof(T));
   if (!bytes.empty()) std::memcpy(bytes.data(), values.data(), bytes.size());
   return nlohmann::json::binary(std::move(bytes));
 }
-// Throws nlohmann::json::exception, std::bad_alloc.
+// Converts a binary string back to numbers. Throws nlohmann::json::exception, std::bad_alloc.
 template <class T>
 std::vector<T> values_of(const nlohmann::json& json) {
   const auto& bytes = json.get_binary();
@@ -48,7 +51,7 @@ std::vector<T> values_of(const nlohmann::json& json) {
   return values;
 }
 
-// Floats or integers, and which they are.
+// Writes the values of a variant (floats or integers). The caller writes the flag that says which.
 template <class Variant>
 void put_numbers(nlohmann::json& json, const Variant& values) {
   std::visit([&](const auto& all) { json["values"] = bytes_of(all); }, values);

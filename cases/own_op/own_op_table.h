@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The table of an op that is declared while the program runs. Its struct has sizes, strides, reals,
-// pointers and the stream, in this order.
+// Makes the op table (op_table.h) of an op that a user declares. The op's parameter struct has
+// sizes, strides, reals, pointers and the stream, in this order.
 #pragma once
 
 #include <memory>
@@ -12,16 +12,19 @@
 
 namespace plumb::cases {
 
-inline constexpr const char* kOwnRowGap = "row_gap";  // elements between rows of inputs
-inline constexpr const char* kOwnOutGap = "out_gap";  // and of outputs
+// Row parameter: elements between rows of inputs.
+inline constexpr const char* kOwnRowGap = "row_gap";
+// Row parameter: elements between rows of outputs.
+inline constexpr const char* kOwnOutGap = "out_gap";
 
-// "4*hidden", "width-1" over the sizes of the op. Throws BadRow, which names `what`.
+// Parses a formula like "4*hidden" or "width-1" over the op's sizes. Throws BadRow; the message
+// names `what`.
 Formula own_size(const OwnOp& op, const std::string& text, const std::string& what);
 
-// Throws BadRow.
+// Throws BadRow for a dimension that own_size() cannot parse.
 std::unique_ptr<OpTable> own_table(const OwnOp& op);
 
-// Is the first dimension the live size?
+// True if the tensor's first dimension is the op's live size, so that it can have padded rows.
 bool has_padding(const OwnOp& op, const OwnTensor& tensor);
 
 }  // namespace plumb::cases

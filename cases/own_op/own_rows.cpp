@@ -16,7 +16,7 @@ namespace {
 constexpr double kOtherReals = 1.25;
 constexpr std::int64_t kGap = 8, kRandomRows = 4, kMostRandomGap = 40;
 
-// Between quotation marks.
+// Puts the text between quotation marks, as a TOML string.
 std::string quoted(const std::string& text) {
   std::string made;
   for (const char c : text) {
@@ -36,7 +36,7 @@ std::string row_text(const std::string& name, const std::string& why, const std:
   return text + "\n";
 }
 
-// Not the usual values: a kernel may have those built in.
+// Reals with unusual values, because a kernel may have the usual values hard-coded.
 std::string other_reals(const OwnOp& op, double factor) {
   std::string text;
   for (const OwnReal& real : op.reals) {

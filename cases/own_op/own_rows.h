@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rows of an op that is declared while the program runs: they follow from its sizes.
+// Rows of an op that is declared while the program runs. They are derived from its sizes.
 #pragma once
 
 #include <string>
@@ -9,9 +9,9 @@
 
 namespace plumb::cases {
 
-// The text of a case file: the usual sizes, each other value of a size, rows far from each other
-// with other reals, each optional input left out, four rows at random, and those that the op lists
-// itself.
+// Returns the text of a case file with these rows: the usual sizes; every other value of a size;
+// gaps between rows, with unusual reals; each optional input left out; four random rows; the rows
+// that the op lists itself.
 std::string own_rows(const OwnOp& op);
 
 }  // namespace plumb::cases

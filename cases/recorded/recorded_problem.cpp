@@ -21,14 +21,16 @@ namespace plumb::cases {
 
 namespace {
 
-// A call of a file, for as long as the process.
+// The call of one file. Kept until the process ends.
 struct RecordedCallOfFile {
   std::string path, op, bytes;
-  std::vector<Bytes> laid_out;  // of tensors that the file has in blocks
-  GivenCall given;              // tensors alone
-  // Of members with the name of a row parameter, which hides the member in case files.
+  std::vector<Bytes> laid_out;  // dense copies of tensors that the file stores in blocks
+  GivenCall given;              // only its tensors are set
+  // Real-valued members whose name is also a row parameter. A case file cannot set them, because it
+  // would set the parameter.
   std::map<std::string, float, std::less<>> hidden_reals;
-  std::int64_t rows = 0;  // of the op's row_count; 0: it has none
+  // Value of the op's row_count parameter in the recording; 0: the op has none.
+  std::int64_t rows = 0;
 };
 
 std::map<std::string, RecordedCallOfFile, std::less<>>& recorded_calls() {
@@ -70,7 +72,8 @@ GivenTensor given_of(const RecordedTensor& tensor, RecordedCallOfFile& call) {
 
 constexpr std::string_view kBeforeCall = "_before";
 
-// An output that is changed in place begins as its input, in the same layout.
+// For each input "<name>_before", adds the output <name>, which the op updates in place, with the
+// same bytes and layout.
 void add_in_place(GivenCall& given) {
   const auto inputs = given.tensors;
   for (const auto& [name, tensor] : inputs) {
@@ -79,14 +82,15 @@ void add_in_place(GivenCall& given) {
   }
 }
 
-// The row of all recorded rows, whatever --set has left of them.
+// The row with the recorded number of rows, even if --set has reduced it.
 Row whole_row(const OpDefinition& op, const RecordedCallOfFile& call, Row row) {
   if (call.rows > 0) row.integers.find(op.row_count)->second = call.rows;
   row.reals.insert(call.hidden_reals.begin(), call.hidden_reals.end());
   return row;
 }
 
-// The parameters may be edited, or set: the tensors have to be those of the row.
+// Throws BadRow if the recorded tensors do not have the shapes that the row's parameters require.
+// The case file may have been edited, or changed by --set.
 void check_shapes(const OpDefinition& op, const RecordedCallOfFile& call, const Row& row,
                   const device::Properties& platform) {
   GivenCall given = call.given;
@@ -100,7 +104,8 @@ void check_shapes(const OpDefinition& op, const RecordedCallOfFile& call, const 
   row_of(op, given, platform, false);
 }
 
-// By the shapes for one row more. None: rows cannot be told apart.
+// Finds each tensor's row dimension by comparing its shape with that for one row more. Empty if
+// rows cannot be separated.
 std::map<std::string, RowAxis, std::less<>> axes_of(const OpDefinition& op, const Row& row,
                                                     const device::Properties& platform,
                                                     const Problem& whole,
@@ -120,9 +125,9 @@ std::map<std::string, RowAxis, std::less<>> axes_of(const OpDefinition& op, cons
       if (recorded.at(spec.name).spec().shape != spec.shape) return {};
       axes.emplace(spec.name, *axis);
     }
-  } catch (const std::logic_error&) {  // not in proportion
+  } catch (const std::logic_error&) {  // a dimension is not proportional to the rows
     return {};
-  } catch (const BadRow&) {  // no such sizes
+  } catch (const BadRow&) {  // the op does not allow this size
     return {};
   }
   return axes;
@@ -152,7 +157,7 @@ CaseFile take_recorded(std::string bytes, const std::string& path) {
     call.path = path;
     call.op = decoded.call.op;
     call.bytes = std::move(bytes);
-    // Its tensors point into the bytes.
+    // Decode again: the tensors must point into the bytes that are kept.
     decoded = decode_recorded(call.bytes, path);
     for (const RecordedTensor& tensor : decoded.call.tensors) {
       call.given.tensors[tensor.name] = given_of(tensor, call);
@@ -255,10 +260,12 @@ void RecordedProblem::keep_few(const OpDefinition& op, const Row& all,
   tensors_ = std::move(tensors);
 }
 
-// Kernels are launched on these values: indices outside of a tensor would leave it. Not where the
-// problem is made, because the reference may crash on hostile values: workers alone fill.
+// Throws BadRow unless the reference accepts the recorded values, because kernels run on them: an
+// index outside of a tensor would make a kernel access foreign memory. Called by fill(), which runs
+// in worker processes only, because the reference itself may crash on hostile values.
 void RecordedProblem::check_values() const {
-  // A case makes its problem for each point.
+  // The result is kept per input, because a case makes its problem again for each point
+  // (combination of conditions under which the case is tried).
   static std::mutex mutex;
   static std::set<std::string, std::less<>> right;
   const std::lock_guard lock(mutex);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A case whose inputs are those of a recorded call. Its op's own Problem launches and judges; the
-// fill alone is another one.
+// A case with the inputs of a recorded call. The op's own Problem launches and judges. This class
+// supplies the tensors and fills them with the recorded bytes.
 #pragma once
 
 #include <map>
@@ -15,28 +15,30 @@
 
 namespace plumb::cases {
 
-// Keeps the call of a file for the cases of this process, and returns its row. Throws BadRow, one
-// line with `path`. Not for several threads.
+// Keeps the call of a file for the cases of this process, and returns its row as a case file.
+// Throws BadRow (one line with `path`). Not thread-safe.
 CaseFile take_recorded(std::string bytes, const std::string& path);
 
 bool is_recorded(const Row& row);
 
-// With inputs of recorded calls for rows that have one.
+// The same op, whose make_problem returns a RecordedProblem for recorded rows.
 OpDefinition with_recorded_rows(OpDefinition op);
 
-// Rows of the recorded call with this row that are kept. Throws BadRow.
+// Indices of the recorded call's rows that `row` keeps. Throws BadRow.
 std::vector<std::int64_t> kept_rows(const OpDefinition& op, const Row& row);
 
 class RecordedProblem final : public Problem {
  public:
-  // `op`: whose make_problem knows no recorded calls. Throws BadRow: one line with the file.
+  // `op`: a definition whose make_problem ignores recordings. Throws BadRow (one line with the
+  // file).
   RecordedProblem(const OpDefinition& op, const Row& row, const device::Properties& platform);
 
   std::int64_t capacity() const override { return own_->capacity(); }
   TensorSet make_tensors() const override;
-  // Throws BadRow: inputs of which no result is right. The recorded bytes in every step. Where rows
-  // have places of their own, steps behind the first one of a case have the same rows in another
-  // order: a replay that reads old inputs shows.
+  // Fills the recorded bytes in every step. If the op's rows are independent, only the first judged
+  // step of an eager, full_graph or composition case has the rows in the recorded order. All other
+  // steps have them in another order, so that a replay that reads old inputs gives wrong results.
+  // Throws BadRow for inputs that the reference refuses.
   void fill(const Step& step, TensorSet& tensors) const override;
   std::unique_ptr<OpState> make_state(const DeviceTensors& tensors) const override;
   plumb_status launch(const device::OpEntry& entry, const DeviceTensors& tensors, OpState* state,
@@ -58,8 +60,10 @@ class RecordedProblem final : public Problem {
   ColumnRanges promised_columns(const TensorSet& tensors, const TensorSpec& spec) const override;
   std::optional<HostTensor> canonical(const TensorSet& tensors, const TensorSpec& spec,
                                       const plumb_numerics& declared) const override;
-  std::unique_ptr<Composition> composition() const override;  // cases/drivers/composition.cpp
-  // No tiles: these would be other inputs.
+  // Defined in cases/drivers/composition.cpp.
+  std::unique_ptr<Composition> composition() const override;
+  // False, so that the problem is never filled with repeated rows (tiled_problem.h): these would be
+  // other inputs than the recorded ones.
   bool rows_have_places() const override { return false; }
   double cost() const override { return own_->cost(); }
   double reference_cost() const override { return own_->reference_cost(); }
@@ -74,12 +78,13 @@ class RecordedProblem final : public Problem {
                 const std::vector<std::int64_t>& kept);
   void check_values() const;
 
-  std::string op_, path_, inputs_;  // inputs_: a name of them
+  std::string op_, path_, inputs_;  // inputs_: text that identifies the inputs
   std::shared_ptr<const Problem> own_;
-  TensorSet tensors_;                                 // inputs with their bytes
-  std::map<std::string, RowAxis, std::less<>> axes_;  // of tensors with rows
-  std::int64_t rows_ = 0;                             // of axes_
-  std::vector<std::uint64_t> as_recorded_;            // seeds of steps
+  TensorSet tensors_;                                 // inputs with the recorded bytes
+  std::map<std::string, RowAxis, std::less<>> axes_;  // row dimension of each tensor that has rows
+  std::int64_t rows_ = 0;                             // number of rows that axes_ refer to
+  // Seeds of the steps whose rows keep the recorded order.
+  std::vector<std::uint64_t> as_recorded_;
 };
 
 }  // namespace plumb::cases

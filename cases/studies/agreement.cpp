@@ -14,7 +14,8 @@ namespace plumb::cases {
 
 namespace {
 
-// Place of a float among all floats, in order.
+// Index of a float among all floats in ascending order. The difference of two indices counts the
+// steps between two floats.
 std::int64_t place_of(Dtype dtype, double value) {
   const auto bits = std::bit_cast<std::int32_t>(static_cast<float>(value));
   const std::int64_t magnitude = bits & 0x7fffffff;

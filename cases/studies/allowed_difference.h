@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How far two right results of one element may be apart.
+// The largest difference between two right results of one element.
 #pragma once
 
 #include <algorithm>
@@ -11,8 +11,9 @@
 
 namespace plumb::cases {
 
-// Independent of each other up to 6 sigma, or in opposite directions where the worst case holds;
-// both roundings; and how far apart the values are, if each follows from other stored bytes.
+// Two independent errors of up to 6 sigma, or twice the worst case in opposite directions if 6
+// sigma does not hold (structured inputs). Plus both output roundings, plus the distance of the
+// expected values, which differ if each follows from other stored bytes.
 inline double allowed_difference(const reference::Estimate& a, std::int64_t i,
                                  const reference::Estimate& b, std::int64_t j) {
   const auto at = static_cast<std::size_t>(i), other = static_cast<std::size_t>(j);
@@ -24,8 +25,8 @@ inline double allowed_difference(const reference::Estimate& a, std::int64_t i,
   return std::min(worst, 6 * std::hypot(a.sigma[at], b.sigma[other])) + roundings + centres;
 }
 
-// A difference in units of what is allowed. Infinity if only one is finite, or if nothing may
-// differ.
+// A difference divided by the allowed one. Infinity if only one value is finite, or if no
+// difference is allowed.
 inline double share_of_allowed(double a, double b, double allowed) {
   if (std::isnan(a) && std::isnan(b)) return 0;
   if (a == b) return 0;

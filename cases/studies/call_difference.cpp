@@ -13,7 +13,7 @@ namespace plumb::cases {
 
 namespace {
 
-// One of the two calls, and what is right of it.
+// One of the two calls, with its expectations.
 class ComparedCall {
  public:
   explicit ComparedCall(const OutsideCall& call)
@@ -37,7 +37,7 @@ class ComparedCall {
   ColumnRanges columns(const TensorSpec& spec) const {
     return call_.problem().promised_columns(call_.tensors(), spec);
   }
-  // In the tensor's own shape. Null: there is none.
+  // The error model of a tensor, in the tensor's own shape; null if there is none.
   const reference::Estimate* estimate(const HostTensor& tensor) const {
     for (const Expectation& one : expectations_) {
       const reference::Estimate* const estimate = one.truth->estimate();
@@ -47,14 +47,15 @@ class ComparedCall {
     }
     return nullptr;
   }
-  // Verdicts on an output, or on what was made of it.
+  // Failed verdicts on an output, or on a tensor that was extracted from it.
   std::vector<TensorReport> failures(const std::string& tensor) const {
     std::vector<TensorReport> failed;
     for (const Expectation& one : expectations_) {
       const TensorSpec& spec = one.stored->spec();
       if ((spec.origin ? spec.origin->tensor : spec.name) != tensor) continue;
       TensorReport report = compare(one);
-      if (spec.origin) report.wrong_rows.clear();  // its rows are others
+      // Rows of an extracted tensor are numbered differently.
+      if (spec.origin) report.wrong_rows.clear();
       if (!report.passed()) failed.push_back(std::move(report));
     }
     return failed;
@@ -66,7 +67,7 @@ class ComparedCall {
   Expectations expectations_;
 };
 
-// The same tensor of both calls.
+// One output of both calls, with error models and promises.
 struct SameTensor {
   HostTensor a, b;
   const reference::Estimate *of_a, *of_b;
@@ -92,7 +93,7 @@ std::string values_at(const SameTensor& both, std::int64_t row_a, std::int64_t c
                      both.a.value(row_a, column_a), both.b.value(row_b, column_b));
 }
 
-// Of one pair of rows, in one tensor.
+// Compares one pair of rows in one output.
 class PairComparison {
  public:
   PairComparison(const SameTensor& both, TensorDifference& difference)
@@ -190,7 +191,7 @@ class CallComparison {
                           .columns_a = a_.columns(a.spec()),
                           .columns_b = b_.columns(b.spec())};
     TensorDifference difference{.tensor = name, .first = {}, .largest = {}};
-    std::vector<std::size_t> differ;  // pairs
+    std::vector<std::size_t> differ;  // indices of pairs that differ in this output
     for (std::size_t i = 0; i < result_.differs.size(); ++i) {
       PairComparison pair(both, difference);
       const auto in_a = segments(rows_a_, a, i, &RowPair::a);
@@ -215,7 +216,8 @@ class CallComparison {
     return rows->segments(tensor.spec().name, pairs_[pair].*side);
   }
 
-  // Of a verdict that names rows these alone count.
+  // Records the first failed verdict on a differing row. A verdict that names no rows counts for
+  // all rows.
   void blame(const ComparedCall& call, const std::optional<CallRows>& rows,
              const HostTensor& tensor, const std::vector<std::size_t>& differ,
              std::int64_t RowPair::* side, std::string& wrong) {

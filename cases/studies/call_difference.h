@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Two calls of an op that read the same bits: which outputs differ, and whether two right results
-// may differ by as much.
+// Compares two calls of an op that read the same bits: which outputs differ, and whether two right
+// results may differ that much.
 #pragma once
 
 #include <cstdint>
@@ -12,34 +12,36 @@
 
 namespace plumb::cases {
 
-// A row of the one call and a row of the other one, with the same inputs.
+// A row of call a and a row of call b that have the same inputs.
 struct RowPair {
   std::int64_t a = 0, b = 0;
 };
 
 struct TensorDifference {
   std::string tensor;
-  std::int64_t elements = 0, elements_differ = 0;  // of promised elements
-  std::int64_t rows = 0, rows_differ = 0;          // of the last dimension
-  std::string first;                               // "[1, 0]: 0.5 and 0.502"
-  // Largest distance in units of what two right results may differ, and where. -1: no
+  std::int64_t elements = 0, elements_differ = 0;  // counts of promised elements
+  std::int64_t rows = 0, rows_differ = 0;          // rows of the last dimension
+  std::string first;                               // first difference: "[1, 0]: 0.5 and 0.502"
+  // Largest difference divided by the one that two right results may have, and where. -1: no
   // floating-point tensor with an error model.
   double of_bound = -1;
   std::string largest;
 };
 
 struct CallDifference {
-  std::vector<TensorDifference> tensors;  // that differ
-  // The first line of the verdict on a tensor that differs, in a row that was compared; "": right.
+  std::vector<TensorDifference> tensors;  // tensors that differ
+  // First line of a failed verdict on a differing tensor, if it concerns a compared row; "" if
+  // there is none.
   std::string a_wrong, b_wrong;
-  // Of the pairs of rows, or of the one pair of whole calls.
+  // One entry for each pair of rows, or one for the whole calls. `beyond`: two right results cannot
+  // differ that much, or a failed verdict is about this pair.
   std::vector<bool> differs, beyond;
 
   bool wrong() const { return !a_wrong.empty() || !b_wrong.empty(); }
 };
 
-// Rows of the calls, or the whole calls if `pairs` is empty. Selected indices, whose order is free,
-// are compared in one order. Throws BadRow for inputs of which no output is right.
+// Compares pairs of rows, or whole calls if `pairs` is empty. Selected indices whose order is free
+// are sorted first. Throws BadRow for inputs that the reference refuses.
 CallDifference diff_calls(const OutsideCall& a, const OutsideCall& b,
                           const std::vector<RowPair>& pairs);
 

@@ -44,14 +44,14 @@ void add_segment(const HostTensor& tensor, const RowSegment& segment, RowHash& h
            static_cast<std::size_t>(segment.count) * size);
 }
 
-// The parameter that counts rows. "": none does.
+// Name of the parameter that counts rows; "" if there is none.
 std::string parameter_of_rows(const OutsideCall& call) {
   if (!call.problem().rows_have_places()) return "";
   if (!call.op().row_count.empty()) return std::string(call.op().row_count);
   try {
     return find_batch_parameter(call.op(), call.row(),
                                 device::open_device(kCallPlatform)->properties());
-  } catch (const std::exception&) {  // nothing, or sizes that the op does not have
+  } catch (const std::exception&) {  // no such parameter, or sizes that the op does not have
     return "";
   }
 }
@@ -66,8 +66,8 @@ std::optional<CallRows> CallRows::of(const OutsideCall& call) {
   return rows;
 }
 
-// By the shapes for one row more. False: a tensor grows otherwise, or no input or no output has
-// rows.
+// Finds each tensor's row dimension by comparing its shape with that for one row more. Returns
+// false if a tensor grows in another way, or if no input or no output has rows.
 bool CallRows::find_axes() {
   Row more = call_->row();
   ++more.integers.find(parameter_)->second;
@@ -87,9 +87,9 @@ bool CallRows::find_axes() {
       axes_.emplace(spec.name, *axis);
       (spec.role == Role::output ? writes : reads) = true;
     }
-  } catch (const std::logic_error&) {  // not in proportion
+  } catch (const std::logic_error&) {  // a dimension is not proportional to the rows
     return false;
-  } catch (const BadRow&) {  // no such sizes
+  } catch (const BadRow&) {  // the op does not allow this size
     return false;
   }
   return reads && writes;
@@ -120,7 +120,7 @@ std::vector<std::int64_t> CallRows::shape_of_row(const std::string& tensor) cons
   return shape;
 }
 
-// The number of rows is what differs from batch to batch.
+// Leaves out the number of rows, because it differs from batch to batch.
 RowDigest CallRows::shared_digest() const {
   RowHash hash({});
   const Row& row = call_->row();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The rows of a call (its tokens, its requests): which part of each tensor belongs to each of them.
-// A row with the same inputs in another call is the same request's, wherever it stands.
+// Splits a call into rows (its tokens, its requests) and finds the part of each tensor that belongs
+// to a row. A row of another call with the same inputs is the same request, at any position.
 #pragma once
 
 #include <array>
@@ -18,25 +18,25 @@ namespace plumb::cases {
 
 using RowDigest = std::array<std::uint64_t, 2>;  // XXH3-128
 
-// Elements of one row of a tensor's last dimension.
+// Adjacent elements of one row of a tensor's last dimension.
 struct RowSegment {
   std::int64_t row = 0, begin = 0, count = 0;
 };
 
 class CallRows {
  public:
-  // Nothing: the op has no rows with places of their own, or not at this call's shapes.
+  // nullopt: the op's rows are not independent, or cannot be separated at this call's shapes.
   static std::optional<CallRows> of(const OutsideCall& call);
 
   std::int64_t count() const { return count_; }
-  // Of a row: what it reads, and what all rows share (weights, tables, numbers). Calls of one op
-  // compare.
+  // A digest per row of its inputs and of everything that all rows share (weights, tables,
+  // numbers). Digests of different calls of one op can be compared.
   std::vector<RowDigest> inputs() const;
-  // Of a row: what it wrote into outputs that have rows.
+  // A digest per row of what was written to outputs that have rows.
   std::vector<RowDigest> outputs() const;
-  // Of a tensor that has rows, cut down to one of them.
+  // The tensor's shape with one row only.
   std::vector<std::int64_t> shape_of_row(const std::string& tensor) const;
-  // None: the tensor has no rows.
+  // The elements of the tensor that belong to the row. Empty: the tensor has no rows.
   std::vector<RowSegment> segments(const std::string& tensor, std::int64_t row) const;
 
  private:
@@ -49,7 +49,7 @@ class CallRows {
   const OutsideCall* call_;
   std::string parameter_;
   std::int64_t count_;
-  std::map<std::string, RowAxis, std::less<>> axes_;  // of tensors that have rows
+  std::map<std::string, RowAxis, std::less<>> axes_;  // row dimension of each tensor that has rows
 };
 
 }  // namespace plumb::cases

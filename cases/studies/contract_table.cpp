@@ -20,13 +20,13 @@ std::string word(const ContractPair& pair, const std::string& value) {
   return fmt::format("{}={}", pair.choice, value);
 }
 
-// Nanoseconds of one launch and verdict of each case that a marked pair is tried on.
+// Total nanoseconds of launches and verdicts that are spent on a pair marked as unseparated.
 constexpr double kMostOfMarked = 3e8;
 
 bool is_tried(const ContractPair& pair, const Case& which) {
   const Scenario::Mode mode = which.scenario->mode;
   const bool graph = mode == Scenario::Mode::full_graph && pair.why_unseparated.empty();
-  // A row that was drawn tells values apart by chance.
+  // A random row separates values only by chance.
   if (which.row.eager_only) return false;
   return which.tier() <= Tier::standard && !which.row.real_only && which.row.known_bug.empty() &&
          (mode == Scenario::Mode::eager || graph);
@@ -34,11 +34,11 @@ bool is_tried(const ContractPair& pair, const Case& which) {
 
 struct CandidateCase {
   const Case* which = nullptr;
-  bool graph = false, unlikely = false;  // unlikely: its row names neither value
+  bool graph = false, unlikely = false;  // unlikely: the row names neither value of the pair
   double cost = 0;
 };
 
-// Eager cases first, of them those whose rows name a value, of these the cheapest.
+// Eager cases before graph cases, then rows that name one of the values, then the cheapest.
 std::vector<CandidateCase> candidates_of(const ContractPair& pair, const std::vector<Case>& cases,
                                          const std::string& platform) {
   const device::Properties properties = device::open_device(platform)->properties();
@@ -57,7 +57,7 @@ std::vector<CandidateCase> candidates_of(const ContractPair& pair, const std::ve
   return candidates;
 }
 
-// The case under the contract of the pair, if its row can have that.
+// Runs the case under the contract `pair.under`. An empty result if the row does not allow that.
 CaseResult run_pair(const ContractPair& pair, const Case& any, const std::string& platform) {
   try {
     Case which = any;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a failed case fails on and what it passes on: the case runs again at the point of its
-// failure with one condition changed, and with other inputs. A report says what separates the runs
-// that fail from those that pass, and the rows that fail from those that pass. A case that passes
-// when it runs again fails intermittently.
+// Finds out under which conditions and in which rows a failed case fails, and where it passes. The
+// case runs again at the failed point (the conditions of the failed run), each time with one
+// condition changed, or with other inputs. The report says what separates failing from passing
+// runs, and failing from passing rows. A case that passes when repeated unchanged fails
+// intermittently.
 #pragma once
 
 #include <string>
@@ -14,14 +15,15 @@
 namespace plumb::cases {
 
 struct Contrast {
-  std::string cause;               // what happened, where the runs prove it; else ""
+  std::string cause;               // what happened, if the runs prove it; otherwise ""
   std::vector<std::string> lines;  // what fails and what passes
 };
 
-// Of a result of this case, with `options` as they were when it ran. Nothing where more than values
-// is wrong, where several runners take part, and where one run takes more than 2 s of simulated
-// work. No further run starts after 2 s, or after 20 times the time of the first run where that is
-// longer, or after 20 s. The time is the larger one of the clock's and the simulated work.
+// What separates failing from passing runs of a failed case. `options`: those with which `result`
+// was obtained. Empty if more than values is wrong, if several runners take part, or if one run
+// takes more than 2 s of simulated work. The time limit for starting another run is 2 s; if the
+// first run was long it is 20 times that run, but 20 s at most. Time is the larger of clock time
+// and simulated work.
 Contrast contrast(const Case& which, const CaseResult& result, const RunOptions& options);
 
 }  // namespace plumb::cases

@@ -19,10 +19,10 @@ namespace {
 
 constexpr Fill kFills[] = {Fill::real, Fill::exact, Fill::adversarial};
 
-// A result, and what is right of it.
+// A launch with its verdict and its expectations.
 struct JudgedLaunch {
   StoredLaunch stored;
-  std::string wrong;  // "": it is right
+  std::string wrong;  // first line of the failed verdict; "" if the result is right
   Expectations expectations;
 
   // The error model of an output, in the output's own shape. Null if there is none.
@@ -70,7 +70,7 @@ std::int64_t different_bits(const std::byte* a, const std::byte* b, std::size_t 
   return bits;
 }
 
-// An output of both launches.
+// One output of both launches.
 struct ComparedOutput {
   const HostTensor &base, &change;
   const reference::Estimate *of_base, *of_change;
@@ -85,7 +85,7 @@ struct ComparedOutput {
   }
 };
 
-// Returns whether the elements differ.
+// Returns true if the elements differ.
 bool compare_element(const ComparedOutput& both, std::int64_t row, std::int64_t column,
                      OutputDifference& difference) {
   const std::size_t size = size_of(both.base.spec().dtype);
@@ -121,7 +121,8 @@ void compare_output(const ComparedOutput& both, OutputDifference& difference) {
   }
 }
 
-// The weaker promise of the two: an order of its own is another one in each implementation.
+// Declares the weaker of both promises about selected indices: their order, and ties.
+// PLUMB_INDICES_OWN_ORDER is weakened too: each implementation has another order of its own.
 plumb_numerics weaker(const plumb_numerics& a, const plumb_numerics& b) {
   plumb_numerics both = a;
   const bool same_order = a.index_order == b.index_order;
@@ -166,7 +167,7 @@ void compare_launches(const JudgedLaunch& base, const JudgedLaunch& change, Fill
   }
 }
 
-// A note of the fill in front: the same line may come of another fill.
+// Keeps the first wrong line, prefixed with its fill, because another fill may give the same line.
 void keep_first(std::string& first, const std::string& wrong, Fill fill) {
   if (first.empty() && !wrong.empty()) first = fmt::format("{} fill: {}", name_of(fill), wrong);
 }

@@ -20,7 +20,7 @@ namespace plumb::cases {
 
 namespace {
 
-// Numbers of traces may be anything, and no enumeration holds them all.
+// Numbers in traces are arbitrary: refuse values outside of an enumeration or a member's range.
 void check_numeric(const std::string& name, double value) {
   if (name == "function_ulp") {
     if (value >= 0 && std::isfinite(value)) return;
@@ -67,7 +67,7 @@ plumb_numerics numerics_of(std::string_view op, const NumericSettings& settings,
       device::find_entry(device::builtin_implementation(kCallPlatform), op);
   plumb_numerics numerics = own == nullptr ? numerics_with({}) : own->numerics;
   numerics.stores_partials = partials ? 1 : 0;
-  // Nobody has promised an order.
+  // The caller has not promised an order, unless `settings` say so.
   numerics.index_order = PLUMB_INDICES_ANY_ORDER;
   numerics.equal_keys = PLUMB_EQUAL_KEYS_ANY;
   for (const auto& [name, value] : settings) set(name, value, numerics);
@@ -80,7 +80,8 @@ bool has_scratch(const TensorSet& tensors, const GivenCall& call) {
   });
 }
 
-// Coarse numerics may explain any error. What anything passes is no verdict. True if that is so.
+// Under coarse numerics an element may have no bound. Any value would pass, so this adds a failure
+// and returns true.
 bool refuse_without_bound(const Expectation& one, TensorReport& report) {
   const reference::Estimate* const estimate = one.truth->estimate();
   if (estimate == nullptr) return false;
@@ -100,7 +101,7 @@ bool refuse_without_bound(const Expectation& one, TensorReport& report) {
 }  // namespace
 
 plumb_numerics numerics_with(const NumericSettings& settings) {
-  // fp32 sums in one chain, the fast functions of a GPU, bf16 probabilities; no bit repeats.
+  // Defaults: fp32 sums in one chain, fast GPU functions, bf16 probabilities; not deterministic.
   plumb_numerics numerics{.product = PLUMB_F32,
                           .accumulator = PLUMB_F32,
                           .chains = 1,
@@ -192,7 +193,8 @@ CallVerdict OutsideCall::judge() const {
   const device::Properties platform = device::open_device(kCallPlatform)->properties();
   if (choice_) {
     verdict.rows = rows_;
-    verdict.rows_judged = std::ssize(choose_rows(*choice_, rows_));  // both ends at least
+    // May exceed the limit: both ends are always judged.
+    verdict.rows_judged = std::ssize(choose_rows(*choice_, rows_));
   }
   Expectations expectations = judged({row_, platform, *problem_, numerics_, tensors_});
   bool unlimited = false;
@@ -201,7 +203,7 @@ CallVerdict OutsideCall::judge() const {
     unlimited = refuse_without_bound(one, report) || unlimited;
     verdict.outputs.push_back({std::move(one), std::move(report)});
   }
-  // Another contract explains nothing where any value would pass.
+  // If any value would pass, another contract explains nothing.
   if (!verdict.passed() && !unlimited) verdict.right_if = right_if(right_under());
   return verdict;
 }
@@ -215,11 +217,11 @@ std::vector<Alternative> OutsideCall::right_under() const {
       const auto problem = op_.make_problem(row, platform);
       const TensorSet tensors = tensors_of(op_, *problem, call_, needed_);
       const Expectations other = judged({row, platform, *problem, numerics_, tensors});
-      // What the call held before is not known.
+      // Contents of outputs before the call are unknown.
       const auto untouched = [](const auto&...) { return false; };
       return std::ranges::all_of(compare(other), &TensorReport::passed) &&
              leaves_rest_alone(present, other, untouched);
-    } catch (const std::exception&) {  // not a call that the alternative can have
+    } catch (const std::exception&) {  // the alternative cannot have such a call
       return false;
     }
   });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One call of an op that somebody else made, judged: arrays handed over by Python, or a recorded
+// Judges one call of an op that was made outside plumb: arrays passed from Python, or a recorded
 // call of an engine.
 #pragma once
 
@@ -15,15 +15,16 @@
 
 namespace plumb::cases {
 
-// Waves of 32, e4m3fn: what an NVIDIA GPU of these models has. Words of the call say otherwise.
+// The platform that calls are judged for: waves of 32 and e4m3fn, as on an NVIDIA GPU. Words of the
+// call override it.
 inline constexpr const char* kCallPlatform = "sim-sm90";
 
-// Numerics that the kernel promises; what is not named is as in plumb's own kernel.
+// Numerics that the kernel declares. Members that are not named are as in plumb's own kernel.
 using NumericSettings = std::map<std::string, double>;
 
-// Members of plumb_numerics whose values have words, and these in the order of their values.
+// Members of plumb_numerics that are enums, with the words for their values in order.
 const std::map<std::string, std::vector<std::string>>& numeric_words();
-// The value of such a word. Throws BadRow.
+// The numeric value of a word of a member. Throws BadRow.
 double numeric_word(const std::string& member, const std::string& word);
 
 struct JudgedOutput {
@@ -32,17 +33,18 @@ struct JudgedOutput {
 };
 
 struct CallVerdict {
-  std::vector<JudgedOutput> outputs;  // that the call has
-  std::string right_if;  // of a failed call: "right if floor = 1e-4: declare it", or nothing
-  std::int64_t rows = 0, rows_judged = 0;  // of a call that was judged by a sample; 0: all
-  bool passed() const;                     // a call without a judged output does not pass
+  std::vector<JudgedOutput> outputs;  // outputs that the call has
+  std::string right_if;  // for a failed call: "right if floor = 1e-4: declare it"; may be empty
+  // Rows of the call and judged rows, if a sample was judged; 0: all rows were judged.
+  std::int64_t rows = 0, rows_judged = 0;
+  bool passed() const;  // false if the call has no judged output
 };
 
-// The problem of one call and what is right of its outputs.
+// The problem of one call and the expectations of its outputs.
 class OutsideCall {
  public:
-  // The call has to outlive this. Throws BadRow for a call that the op does not have. If a sample
-  // of its rows is judged, `tensors` have zeros in place of others.
+  // `call` must outlive this object. Throws BadRow for a call that the op does not have. If only a
+  // sample of the rows is judged, tensors() hold zeros in the other rows.
   OutsideCall(const std::string& op, const GivenCall& call, const NumericSettings& numerics,
               bool needs_outputs, const RowSampling& sampling = {});
 
@@ -51,16 +53,17 @@ class OutsideCall {
   const Problem& problem() const { return *problem_; }
   const plumb_numerics& numerics() const { return numerics_; }
   bool is_given(const std::string& tensor) const { return call_.tensors.contains(tensor); }
-  // Of all outputs, given or not. Throws BadRow: inputs of which no output is right.
+  // Expectations of all outputs, given or not. Throws BadRow for inputs that the reference refuses.
   Expectations expect(const TensorSet& tensors) const;
   const TensorSet& tensors() const { return tensors_; }
   CallVerdict judge() const;
 
  private:
   Expectations expect(const Problem& problem, const TensorSet& tensors) const;
-  // Of the call's own outputs, or of chosen rows of them.
+  // Expectations of the outputs that the call has, or of a sample of their rows.
   Expectations judged(const RecordedCall& call) const;
-  // Of numerics one call says too little: wider bounds cover small errors of any kind.
+  // The other contracts under which a failed call is right. Numerics are not changed: one call is
+  // too little evidence about them, because wider bounds cover small errors of any kind.
   std::vector<Alternative> right_under() const;
   Expectations given(Expectations all) const;
 
@@ -69,17 +72,17 @@ class OutsideCall {
   Row row_;
   plumb_numerics numerics_;
   std::unique_ptr<Problem> problem_;
-  std::optional<RowChoice> choice_;  // rows that are judged; nothing: all
-  std::int64_t rows_ = 0;            // of which they are chosen
+  std::optional<RowChoice> choice_;  // rows to judge; nullopt: all
+  std::int64_t rows_ = 0;            // number of rows that choice_ selects from
   NeededPlaces needed_;
   TensorSet tensors_;
 };
 
-// What a kernel promises that says nothing but this. Throws BadRow for an unknown member or a value
-// that it cannot have.
+// Numerics of a kernel that declares only these settings. Throws BadRow for an unknown member or an
+// impossible value.
 plumb_numerics numerics_with(const NumericSettings& settings);
 
-// Throws BadRow for an unknown name.
+// The op of this name. Throws BadRow for an unknown name.
 const OpDefinition& known_op(const std::string& name);
 
 }  // namespace plumb::cases

@@ -15,12 +15,12 @@ namespace plumb::cases {
 
 namespace {
 
-// Of references and comparisons, and of cases that run again (Problem::cost).
+// Limits for references and comparisons, and for repeated cases (by Problem::cost).
 constexpr double kMostNanoseconds = 3e9, kMostNanosecondsOfRuns = 2e10;
 constexpr double kMostNanosecondsOfPassing = 2e9;
-constexpr double kMostRuns = 8;  // alternatives under which the case runs again
+constexpr double kMostRuns = 8;  // alternatives for which the case is run again
 
-// `contract` with the values of `changed` in the place of its own.
+// `contract` with its values replaced by those of `changed`.
 std::string with_values(const std::string& contract, const std::string& changed) {
   std::string words = changed;
   std::istringstream own(contract);
@@ -41,7 +41,7 @@ RunOptions with_numerics(RunOptions options, const std::string& words) {
   return options;
 }
 
-// The implementation as it would be with this declaration.
+// Options in which the implementation declares the alternative.
 RunOptions declaring(const OpDefinition& op, RunOptions options, const Alternative& alternative) {
   auto changed = std::make_shared<std::array<device::Implementation, 2>>();
   for (const bool checked : {false, true}) {
@@ -113,12 +113,13 @@ class FailedVerdict {
       return std::ranges::all_of(compare(other), &TensorReport::passed) &&
              leaves_rest_alone(present_, other,
                                [this](const auto&... element) { return is_untouched(element...); });
-    } catch (const std::exception&) {  // a row or a tensor that the alternative cannot have
+    } catch (const std::exception&) {  // the alternative cannot have this row or tensor
       return false;
     }
   }
 
-  // Scratch and state that a declaration does not promise are the kernel's own.
+  // True if the element still holds what it held before the launch. Always true for scratch and
+  // state: what a declaration does not promise there is the kernel's own.
   bool is_untouched(const HostTensor& stored, std::int64_t row, std::int64_t column) const {
     const std::shared_ptr<const Origin>& origin = stored.spec().origin;
     const std::string& name = origin ? origin->tensor : stored.spec().name;

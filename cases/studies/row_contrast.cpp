@@ -23,10 +23,10 @@ struct RowProperty {
 // The rows of an input that belong to one row of an output.
 struct RowsOfInput {
   std::int64_t first = 0, count = 0;
-  std::int64_t column = -1;  // of a list with one element for each row; -1: all columns
+  std::int64_t column = -1;  // element of a one-dimensional input; -1: all columns
 };
 
-// Nothing where the tensor has no rows of its own for those of the output: weights, caches.
+// nullopt if the input has no rows for those of the output: weights, caches.
 std::optional<RowsOfInput> rows_of_input(const HostTensor& input, const HostTensor& output,
                                          std::int64_t row) {
   const auto& shape = input.spec().shape;
@@ -60,7 +60,7 @@ void add_properties_of_numbers(const HostTensor& input, const RowsOfInput& rows,
     all.push_back({name + "[row]", input.value(rows.first, begin)});
     return;
   }
-  // A row of zeros is right whatever a kernel multiplies: it says nothing of magnitudes.
+  // Skip zeros: a row of zeros is right under any factor, so its magnitude is no evidence.
   if (largest == 0) return;
   all.push_back({"the mean square of " + name, square / static_cast<double>(count)});
   all.push_back({"the largest magnitude in " + name, largest});
@@ -72,7 +72,7 @@ std::vector<RowProperty> properties_of(const TensorSet& tensors, const HostTenso
   std::vector<RowProperty> all;
   for (const HostTensor& input : tensors.all()) {
     const TensorSpec& spec = input.spec();
-    // Bytes are codes: their numbers mean nothing without their scales.
+    // Bytes are codes, which mean nothing without their scales.
     if (spec.role != Role::input || spec.dtype == Dtype::u8) continue;
     const auto rows = rows_of_input(input, output, row);
     if (!rows) continue;
@@ -83,8 +83,8 @@ std::vector<RowProperty> properties_of(const TensorSet& tensors, const HostTenso
   return all;
 }
 
-// All rows where the tensor has none for each row of the step (a plan), and of a list, whose
-// columns these are.
+// Number of live rows of an output. If its rows do not correspond to the step's rows (a plan, a
+// one-dimensional list), all its rows count as live.
 std::int64_t live_rows(const HostTensor& output, const Problem& problem, const Step& step) {
   const auto& shape = output.spec().shape;
   const std::int64_t capacity = problem.capacity();
@@ -92,7 +92,8 @@ std::int64_t live_rows(const HostTensor& output, const Problem& problem, const S
   return output.rows() / capacity * step.live;
 }
 
-// A value that is far from both sides says more than one between two close values.
+// The wider the gap between failing and passing values, the more convincing the property. Mixed
+// values make it less convincing.
 double sharpness(const SeparatingValue& one) {
   if (one.mixed > 0)
     return -static_cast<double>(one.mixed) / static_cast<double>(one.failed + one.passed);
@@ -135,7 +136,7 @@ void RowContrast::add(const Problem& problem, const Launched& launched,
   }
 }
 
-// Padding is filled to be ignored: what its inputs hold says nothing of the rows that count.
+// Padded rows are skipped: their inputs do not matter.
 void RowContrast::add(const HostTensor& tensor, const Problem& problem, const Launched& launched,
                       const TensorReport& report) {
   const RowMask promised =
@@ -151,7 +152,7 @@ void RowContrast::add(const HostTensor& tensor, const Problem& problem, const La
     std::vector<RowProperty> properties = properties_of(launched.tensors, tensor, row);
     std::vector<double> values;
     for (const RowProperty& one : properties) {
-      values.push_back(std::isnan(one.value) ? INFINITY : one.value);  // NaN has no order
+      values.push_back(std::isnan(one.value) ? INFINITY : one.value);  // NaN cannot be sorted
     }
     values.push_back(static_cast<double>(row));
     if (!rows.seen.emplace(failed, values).second) continue;
@@ -169,11 +170,13 @@ std::string RowContrast::text() const {
   for (const auto& [tensor, rows] : tensors_) {
     const auto hypotheses = std::ssize(rows.properties) * std::ssize(tensors_);
     for (const auto& [property, observations] : rows.properties) {
-      // Bounds differ a little from row to row: near the limit of what shows, both happens.
+      // Bounds differ a little from row to row. Near the limit of detection some rows fail and
+      // others pass, so a tenth may be mixed.
       const double most_mixed = property == kRow ? 0 : kMostMixed;
       const auto found = separating_value(observations, hypotheses, most_mixed);
       if (!found) continue;
-      // A place is never taken for a value, nor a value for a place, if only one of them separates.
+      // The row number has the highest score, so that a property is not reported where the position
+      // already separates.
       const double score = property == kRow ? 1e4 : sharpness(*found);
       if (score <= sharpest) continue;
       sharpest = score;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which rows of a tensor fail and which pass, and the property of their inputs that tells these
-// apart: "rows fail where the mean square of x is at most 3.1e-08".
+// Finds the property of their inputs that separates failing rows of a tensor from passing ones:
+// "rows fail where the mean square of x is at most 3.1e-08".
 #pragma once
 
 #include <map>
@@ -17,20 +17,21 @@ namespace plumb::cases {
 
 class RowContrast {
  public:
-  // The live rows of a verdict of which the op promises at least one column. Without effect for a
-  // verdict on a sample of rows, and for a tensor whose failure names no row (a bias).
+  // Adds the live rows of a verdict, if the op promises at least one of their columns. Ignores
+  // verdicts on a sample of rows, and tensors whose failure names no row (a bias).
   void add(const Problem& problem, const Launched& launched,
            const std::vector<TensorReport>& reports);
 
-  // The sharpest statement that holds for all rows; "" if there is none.
+  // The most convincing sentence that holds for all rows; "" if there is none.
   std::string text() const;
 
  private:
   struct Rows {
-    std::map<std::string, std::vector<Observation>> properties;  // by their names in a report
-    std::size_t count = 0;  // a property may be that of rows other than zero alone
+    // Observations of each property, by the property's name in reports.
+    std::map<std::string, std::vector<Observation>> properties;
+    std::size_t count = 0;  // all rows; a property may leave out rows of zeros
     std::set<std::pair<bool, std::vector<double>>>
-        seen;  // verdicts with inputs: each is counted once
+        seen;  // (failed, values) pairs, so that equal observations count once
   };
   void add(const HostTensor& tensor, const Problem& problem, const Launched& launched,
            const TensorReport& report);

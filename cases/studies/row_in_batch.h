@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One row of an op in batches of different sizes. It is moved from one problem to another by the
-// shapes of their tensors: what grows in proportion to the batch belongs to rows, of which one is
-// overwritten with the row under test; everything else (weights, caches) is that of the largest
-// problem.
+// Puts one row of an op into batches of different sizes. Tensors whose first dimension is
+// proportional to the batch consist of rows: one of their rows is overwritten with the row under
+// test. All other inputs (weights, caches) are taken from the largest batch.
 #pragma once
 
 #include <cstdint>
@@ -17,13 +16,14 @@
 
 namespace plumb::cases {
 
-// Why the rows of an op cannot be moved.
+// The message says why the rows of an op cannot be moved.
 class NotMeasured : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-// The parameter to which the op's capacity is proportional: "tokens".
+// Name of the parameter to which the op's capacity is proportional: "tokens". Throws NotMeasured if
+// there is none.
 std::string find_batch_parameter(const OpDefinition& op, const Row& row,
                                  const device::Properties& properties);
 
@@ -32,14 +32,16 @@ class RowInBatch {
   RowInBatch(const OpDefinition& op, const Row& row, std::string batch, std::int64_t largest,
              Fill fill, const RunOptions& options);
 
-  // The row's own part of each output that has one, from a call with the row first or last in a
-  // batch of `size`. What stands beside it differs from size to size.
+  // Bytes of the row in each output that has rows, from a launch with the row first or last in a
+  // batch of `size`. The other rows of the batch differ from size to size.
   std::vector<std::vector<std::byte>> run(std::int64_t size, bool last) const;
-  // These outputs, as they are in a batch of one.
+  // Specs of these outputs in a batch of one.
   std::vector<TensorSpec> outputs() const;
 
  private:
-  enum class Scope { row, shared, other };  // how a tensor depends on the batch
+  // How a tensor depends on the batch. row: it has one part per row. shared: all rows use the whole
+  // tensor. other: neither.
+  enum class Scope { row, shared, other };
 
   std::unique_ptr<Problem> problem_of(std::int64_t size) const;
   Step step_of(std::int64_t size, std::int64_t salt) const;
@@ -59,7 +61,7 @@ class RowInBatch {
   const device::OpEntry* entry_ = nullptr;
   std::int64_t largest_ = 0;
   std::uint64_t seed_ = 0;
-  TensorSet base_;  // of the largest size; its first row is the one under test
+  TensorSet base_;  // tensors of the largest batch; its first row is the row under test
   std::vector<std::pair<std::string, Scope>> scopes_;
 };
 

@@ -17,8 +17,9 @@ double log_choices(std::int64_t n, std::int64_t k) {
   return log_factorial(n) - log_factorial(k) - log_factorial(n - k);
 }
 
-// An upper bound. Counts the ways to choose the failures that leave at most `mixed` observations
-// between two sides with kLeastOnEachSide each. The factor 2: failures may lie on either side.
+// Upper bound on the probability that randomly placed failures are separated this well. Counts the
+// placements with at most `mixed` observations between two sides of at least kLeastOnEachSide.
+// Factor 2: failures may be on either side.
 double chance_of_separation(std::int64_t failed, std::int64_t passed, std::int64_t mixed,
                             std::int64_t hypotheses) {
   double choices = 0;
@@ -44,12 +45,13 @@ std::optional<SeparatingValue> separating_value(std::vector<Observation> all,
     return {};
   std::ranges::sort(all, {}, &Observation::value);
   if (all.empty() || all.front().failed == all.back().failed) return {};
-  // What lies in front of the first exception, and behind the last one.
+  // Observations [0, low) have the outcome of the smallest value, [high, end) the other outcome.
+  // Between them both outcomes occur.
   const bool low_fails = all.front().failed;
   auto low = std::ranges::find(all, !low_fails, &Observation::failed) - all.begin();
   auto high = std::ssize(all);
   while (all[high - 1].failed != low_fails) --high;
-  // Of equal values all are mixed.
+  // Observations with equal values on a border all count as mixed.
   const auto size = std::ssize(all);
   while (low > 0 && low < size && all[low - 1].value == all[low].value) --low;
   while (high < size && high > 0 && all[high].value == all[high - 1].value) ++high;

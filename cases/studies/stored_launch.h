@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One launch of a case with all rows live, and what it stored: for studies that compare launches.
+// Launches a case once with all rows live and keeps what it stored, for studies that compare
+// launches.
 #pragma once
 
 #include <memory>
@@ -14,17 +15,17 @@ namespace plumb::cases {
 struct StoredLaunch {
   std::unique_ptr<Problem> problem;
   Step step;
-  TensorSet tensors;  // inputs, and what the device stored
+  TensorSet tensors;  // inputs, and outputs as stored by the device
   plumb_numerics declared = {};
-  std::vector<std::string> damage;  // inputs, gaps and guard zones that the launch changed
+  std::vector<std::string> damage;  // changed inputs, gaps and guard zones
 };
 
-// Opens a device of the options and closes it. The case's row is taken as it is, without the
-// contract of an entry. Throws DeviceError, and Unsupported for an op that the implementation does
-// not have or a shape that it refuses.
+// Opens a device with these options and closes it. Uses the case's row as it is, without a contract
+// of the implementation. Throws DeviceError, and Unsupported if the implementation lacks the op or
+// refuses the shape.
 StoredLaunch launch_once(const Case& which, const RunOptions& options, Fill fill = Fill::real);
 
-// Whether two launches had the same bytes in their inputs.
+// True if the inputs of both launches have the same bytes.
 bool same_inputs(const TensorSet& a, const TensorSet& b);
 
 }  // namespace plumb::cases

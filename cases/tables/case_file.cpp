@@ -29,14 +29,15 @@ bool is_word(const RowSchema& schema, std::string_view name) {
   return std::find(words.begin(), words.end(), name) != words.end();
 }
 
-// A float of the C struct, "eps = 1e-3".
+// True for a float member of the C struct, as in "eps = 1e-3".
 bool is_real(const RowSchema& schema, std::string_view name) {
   return std::ranges::find(schema.reals, name) != schema.reals.end();
 }
 
-// "gap_<member>": elements more than the row's other parameters give this stride. "align_<member>":
-// it is rounded up to a multiple. "far_<member>": the second half of the rows lies past 2^31 or
-// 2^32 elements. The table knows which strides there are.
+// True for a row parameter that changes a stride, as any op's row may have. "gap_<member>" adds
+// elements to the stride. "align_<member>" rounds it up to a multiple. "far_<member>" moves the
+// second half of the rows past 2^31 or 2^32 elements. The op's table checks later that the stride
+// exists.
 bool is_of_stride(const RowSchema& schema, std::string_view name) {
   return schema.name != "decode_step" && find_parameter(schema, name) == nullptr &&
          (name.starts_with("gap_") || name.starts_with("align_") || name.starts_with("far_")) &&
@@ -193,8 +194,8 @@ std::string nearest_name(std::string_view wrong, const std::vector<std::string>&
     }
   }
   if (!best.empty()) return best;
-  // "epsilon" for eps, "output" for out.
-  constexpr std::size_t kTelling = 3;  // letters
+  // Otherwise accept a common beginning: "epsilon" for eps, "output" for out.
+  constexpr std::size_t kTelling = 3;  // letters; shorter ones match by chance
   for (const std::string& name : names) {
     const std::size_t shorter = std::min(wrong.size(), name.size());
     const bool begins = wrong.substr(0, shorter) == std::string_view(name).substr(0, shorter);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The contract that an implementation declares: values of an op's choices, "floor=1e-10 ties=even".
-// Its cases run under these values, whatever their rows say. Choices that it does not name are
-// those of each row, which the launch has in its parameters.
+// The contract that an implementation declares: values of the op's choices (questions that right
+// kernels answer differently), as "floor=1e-10 ties=even". The implementation's cases run under
+// these values, which override the rows' values. Choices that the contract does not name keep each
+// row's value, which is passed in the launch parameters.
 #pragma once
 
 #include <stdexcept>
@@ -14,19 +15,19 @@
 
 namespace plumb::cases {
 
-// One line: the op, the word, and what it could have been.
+// The message is one line: the op, the bad word, and the allowed words.
 class BadContract : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-// Throws BadContract for a choice that the op has not, a value that the choice has not, and a
-// choice that is named twice.
+// Throws BadContract for an unknown choice, an unknown value, or a choice named twice.
 Row under_contract(const OpDefinition& op, std::string_view contract, Row row);
-// By the entry of the case's op. Without an entry, as it is.
+// The case under the contract that the implementation's entry declares. Unchanged if the
+// implementation has no entry for the op.
 Case under_contract(const device::Implementation& implementation, Case which);
 
-// Of all entries that are ops of plumb's. Throws BadContract.
+// Checks the contracts of all entries that belong to plumb's ops. Throws BadContract.
 void check_contracts(const device::Implementation& implementation);
 
 }  // namespace plumb::cases

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The fp8 dialect of a row: the word of a parameter, or what the platform writes.
+// The fp8 dialect (e4m3fn or e4m3fnuz) of a row: named by a word of the row, else the dialect that
+// the platform writes.
 #pragma once
 
 #include <string>
@@ -13,19 +14,21 @@
 
 namespace plumb::cases {
 
-// Of the platform's own encoders.
+// The dialect that the platform's own encoders write.
 reference::Dialect native_dialect(const device::Properties& platform);
-// The word of a row, its values and their meaning.
+// Declares a dialect word for rows: its name, values and meaning.
 WordParameter dialect_word(std::string_view name = "dialect",
                            std::string_view meaning = "of the fp8 codes; else the platform's");
-// Without the word the default.
+// The dialect that the row's word names. Without the word: the given default, or the platform's
+// own.
 reference::Dialect dialect_of(const Row& row, std::string_view parameter,
                               reference::Dialect default_dialect);
 reference::Dialect dialect_of(const Row& row, std::string_view parameter,
                               const device::Properties& platform);
 plumb_format format_of(reference::Dialect dialect);
 std::string_view name_of(reference::Dialect dialect);
-// Of a member in an op table; a row without the word has the platform's own.
+// For an op table: maps the word to a struct member. A row without the word has the platform's own
+// dialect.
 WordChoices dialect_words(std::string parameter);
 
 }  // namespace plumb::cases

@@ -12,7 +12,8 @@ namespace plumb::cases {
 
 enum class FormulaKind { number, member, parameter, word, limit, computed, operation };
 
-// Named after the functions of formula.h that make them.
+// The operations of formula.h: its operators (add is +, negate is !) and its functions (divide_up
+// is div_up).
 enum class FormulaOperation {
   add,
   subtract,
@@ -28,7 +29,7 @@ enum class FormulaOperation {
   negate
 };
 
-// A leaf, or an operation with two sides (of negate, the same one twice).
+// A leaf, or an operation on two formulas. `negate` has the same formula on both sides.
 struct FormulaNode {
   FormulaKind kind = FormulaKind::number;
   std::int64_t number = 0;
@@ -37,7 +38,7 @@ struct FormulaNode {
   std::int64_t EngineLimits::* limit = nullptr;
   std::function<std::int64_t(const FormulaValues&)> compute = {};
   FormulaOperation operation = FormulaOperation::add;
-  std::vector<Formula> sides = {};  // of an operation
+  std::vector<Formula> sides = {};  // operands of an operation
 
   const Formula& a() const { return sides.front(); }
   const Formula& b() const { return sides.back(); }

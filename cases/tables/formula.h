@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Integers of an op table (op_table.h): sums and products of members of the op's C struct and of
-// row parameters. A formula has a value and a text. Given its value, it finds the row parameter in
-// it.
+// Integer formulas of an op table (op_table.h): sums and products of members of the op's C struct
+// and of row parameters. A formula has a value and a text. A formula can also be solved: given the
+// formula's value, solve() finds an unknown row parameter.
 #pragma once
 
 #include <cstdint>
@@ -20,25 +20,25 @@
 
 namespace plumb::cases {
 
-// Sizes of an engine. The parameters of its calls do not contain them.
+// Sizes of an engine, which the parameters of its calls do not contain.
 struct EngineLimits {
   std::int64_t requests = 0, positions = 0, query_tokens = 0;
 };
 
-// Values of the variables of a formula. A case has no limits. A call of a decode step has limits,
-// and its row holds the parameters found so far.
+// Values of a formula's variables. A case has no limits. A call of a decode step has limits, and
+// its row holds the parameters found so far.
 struct FormulaValues {
   const void* params = nullptr;  // the op's C struct
   const Row* row = nullptr;
-  const device::Properties* platform = nullptr;  // while the scalars of a case are set
+  const device::Properties* platform = nullptr;  // set while a case's scalars are computed
   const EngineLimits* limits = nullptr;
 };
 
 // The row of a call while its parameters are being found.
 struct RowOfCall {
-  FormulaValues values;  // of the call; values.row is `row`
+  FormulaValues values;  // values of the call; values.row points to `row`
   Row& row;
-  std::set<std::string, std::less<>> known = {};  // names of parameters and words
+  std::set<std::string, std::less<>> known = {};  // names of the parameters and words found so far
 
   void set(const std::string& parameter, std::int64_t value);
   void set_word(const std::string& parameter, std::string_view word);
@@ -58,21 +58,23 @@ class Formula {
   ~Formula();
 
   std::int64_t value(const FormulaValues& values) const;
-  // Finds the one parameter that the row of the call does not have yet, so that the formula has
-  // this value. Does nothing if the row has all parameters in it. Throws std::invalid_argument if
-  // the parameter would not be a whole number, std::logic_error if two parameters are unknown.
+  // Sets the one parameter in the formula that the call's row does not have yet, such that the
+  // formula has this value. Does nothing if no parameter is unknown. Throws std::invalid_argument
+  // if the parameter would not be a whole number, std::logic_error if two parameters are unknown or
+  // an operation cannot be inverted.
   void solve(std::int64_t value, RowOfCall& call) const;
-  // The same with other formulas in the place of members. Nothing: the member stays.
+  // The same formula with members replaced by other formulas. If `formula_of` returns nullopt, the
+  // member stays.
   Formula with_members(
       const std::function<std::optional<Formula>(const StructMember&)>& formula_of) const;
-  // True if its value is one thing in a case and another in an engine's call.
+  // True if the value may differ between a case and an engine's call.
   bool depends_on_engine() const;
-  // True if the size of a call is the engine's own: rows of a table that every call shares.
+  // True if a call takes this size from the engine's limits: rows of a table that all calls share.
   bool has_limit() const;
   std::string text() const;
-  // True if the row of the call has every parameter in the formula.
+  // True if solve() has nothing to find: the row of the call has the parameters that it would set.
   bool known(const RowOfCall& call) const;
-  // Adds the names of the row's integers and words in the formula.
+  // Adds the names of the row parameters that occur in the formula, integers and words apart.
   void collect(std::set<std::string, std::less<>>& integers,
                std::set<std::string, std::less<>>& words) const;
 
@@ -93,22 +95,22 @@ class Formula {
 std::vector<std::int64_t> values_of(const std::vector<Formula>& formulas,
                                     const FormulaValues& values);
 
-Formula parameter(std::string name);                       // of the row
-Formula word_is(std::string parameter, std::string word);  // 1 or 0
+Formula parameter(std::string name);                       // a parameter of the row
+Formula word_is(std::string parameter, std::string word);  // 1 if the row has this word, else 0
 Formula limit(std::int64_t EngineLimits::* which, std::string text);
-// A function, for values of cases that no formula has. It cannot be solved.
+// A formula computed by a function, for values that formulas cannot express. Cannot be solved.
 Formula computed(std::string text, std::function<std::int64_t(const FormulaValues&)> value);
 Formula operator+(Formula a, Formula b);
 Formula operator-(Formula a, Formula b);
 Formula operator*(Formula a, Formula b);
-Formula operator/(Formula a, Formula b);  // exact: throws for a remainder
-Formula operator!(Formula a);             // 1 or 0
-Formula both(Formula a, Formula b);       // 1 or 0
+Formula operator/(Formula a, Formula b);  // exact; throws if there is a remainder
+Formula operator!(Formula a);             // 1 if the operand is 0, else 0
+Formula both(Formula a, Formula b);       // 1 if both are not 0, else 0
 Formula div_up(Formula a, Formula b);     // throws for a divisor of 0
 Formula least(Formula a, Formula b);
 Formula greatest(Formula a, Formula b);
-Formula or_else(Formula a, Formula b);              // a, or b where a is 0
-Formula unless_negative(Formula a, Formula b);      // a, or b where a is below 0
-Formula in_call(Formula of_case, Formula of_call);  // the second where there are limits
+Formula or_else(Formula a, Formula b);              // a, or b if a is 0
+Formula unless_negative(Formula a, Formula b);      // a, or b if a is below 0
+Formula in_call(Formula of_case, Formula of_call);  // of_call if there are limits, else of_case
 
 }  // namespace plumb::cases

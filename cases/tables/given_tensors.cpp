@@ -12,7 +12,7 @@ namespace plumb::cases {
 
 namespace {
 
-// A void* member takes any type of the right size.
+// A void* member accepts every type of the right size.
 bool may_hold(const OpDefinition& op, const TensorSpec& spec, Dtype dtype) {
   if (spec.dtype == dtype) return true;
   return std::any_of(op.table->fields().begin(), op.table->fields().end(), [&](const auto& field) {
@@ -22,12 +22,13 @@ bool may_hold(const OpDefinition& op, const TensorSpec& spec, Dtype dtype) {
   });
 }
 
-// A tensor is zero before it is filled, and memory that nobody touched costs nothing.
+// True if all bytes are zero. Zeros are not copied: the target is zero already, and pages that are
+// never written take no memory.
 bool is_zero(const std::byte* bytes, std::size_t size) {
   return size == 0 || (bytes[0] == std::byte{} && std::memcmp(bytes, bytes + 1, size - 1) == 0);
 }
 
-// Rows of the last dimension, one after the other.
+// Copies rows of the last dimension, in order, from row `row` of `to` on.
 void copy_rows(const GivenTensor& from, std::size_t dimension, const std::byte* at, HostTensor& to,
                std::int64_t& row) {
   const std::size_t size = size_of(to.spec().dtype);
@@ -37,7 +38,7 @@ void copy_rows(const GivenTensor& from, std::size_t dimension, const std::byte* 
     }
     return;
   }
-  // With a stride of the caller's, rows may be longer or shorter than those of the case.
+  // If the caller chose the stride, its rows may be longer or shorter than those of the case.
   std::byte* out = to.bytes().data() + static_cast<std::size_t>(to.row_offset(row++)) * size;
   const std::int64_t columns = std::min(from.shape.back(), to.columns());
   if (from.strides.back() == static_cast<std::int64_t>(size)) {

@@ -14,7 +14,7 @@ namespace plumb::cases {
 
 namespace {
 
-// More than any tensor has: memory ends first.
+// Upper limit of rows, larger than any tensor's. Memory limits it further.
 constexpr std::int64_t kMost = std::int64_t{1} << 32;
 
 std::string python_name(const std::string& member) {
@@ -30,7 +30,7 @@ std::size_t padded(std::size_t bytes) {
   return (bytes + kUnit - 1) / kUnit * kUnit;
 }
 
-// As many rows as lie in `bytes`.
+// Limits the first dimension to the rows that lie within `bytes`.
 void keep_rows_in(std::size_t bytes, LaunchTensor& tensor) {
   if (tensor.shape.empty() || tensor.shape.front() == 0 || tensor.strides.front() <= 0) return;
   std::int64_t inner = 1;
@@ -45,7 +45,8 @@ void keep_rows_in(std::size_t bytes, LaunchTensor& tensor) {
   tensor.shape.front() = std::min(tensor.shape.front(), rows);
 }
 
-// Null: a number, also where rows choose it by a word (pad_bits by the dtype).
+// The words of an enum member; null for a plain number, even if rows choose the number by a word
+// (pad_bits by the dtype).
 const WordChoices* words_of(const TableScalar& scalar) {
   const bool is_enum = scalar.member.type == MemberType::i32;
   return is_enum ? std::get_if<WordChoices>(&scalar.value) : nullptr;
@@ -84,8 +85,9 @@ LaunchTensor tensor_of(const TableTensor& tensor, const FormulaValues& values) {
   return made;
 }
 
-// The struct says how far apart the rows of a strided table are, but neither how many columns are
-// used nor, for some tables, how many rows there are. Its memory ends with its last row.
+// Finds the columns of a strided table. The struct gives its row stride, but not the number of used
+// columns and, for some tables, not the number of rows. The table's memory ends with its last row,
+// so both follow from the size in bytes.
 void find_columns(bool knows_rows, std::size_t bytes, LaunchTensor& table) {
   const auto elements = static_cast<std::int64_t>(bytes / size_of(table.dtype));
   const std::int64_t stride = table.strides.front();
@@ -96,7 +98,7 @@ void find_columns(bool knows_rows, std::size_t bytes, LaunchTensor& table) {
   table.shape = {rows, columns};
 }
 
-// As many rows as the call says that there are, where it says so: memory may go on behind them.
+// Limits the rows to the number that a scalar of the call gives: the memory may extend beyond them.
 void keep_rows_told(const OpTable& table, const TableTensor& tensor, const void* params,
                     LaunchTensor& made) {
   const std::string told = tensor.shape.front().text();
@@ -107,7 +109,7 @@ void keep_rows_told(const OpTable& table, const TableTensor& tensor, const void*
   }
 }
 
-// Nothing: the call lacks it, or has its other form.
+// nullopt: the call lacks the tensor, or has it in its other form.
 std::optional<LaunchTensor> find_tensor(const OpTable& table, const TableTensor& tensor,
                                         const RowOfCall& call, const BytesFrom& bytes_from) {
   if (tensor.member.pointer(call.values.params) == nullptr) return std::nullopt;
@@ -134,7 +136,7 @@ std::vector<LaunchArgument> launch_arguments(const OpDefinition& op, const void*
   op.table->solve_what_is_there(call);
   std::vector<LaunchArgument> arguments;
   std::map<std::string, std::optional<LaunchTensor>>
-      tensors;  // of two forms, the one that is there
+      tensors;  // a tensor may have two forms: the one that exists
   for (const OpTable::Field& field : op.table->fields()) {
     if (const auto* scalar = std::get_if<TableScalar>(&field)) {
       arguments.push_back({python_name(scalar->member.name), value_of(*scalar, params)});
@@ -152,7 +154,7 @@ std::vector<LaunchArgument> launch_arguments(const OpDefinition& op, const void*
 
 std::vector<LaunchArgumentName> launch_argument_names(const OpDefinition& op) {
   std::vector<LaunchArgumentName> all;
-  std::set<std::string> names;  // a tensor may have two forms
+  std::set<std::string> names;  // a tensor with two forms is listed once
   for (const OpTable::Field& field : op.table->fields()) {
     if (const auto* scalar = std::get_if<TableScalar>(&field)) {
       all.push_back({python_name(scalar->member.name), kind_of(*scalar)});

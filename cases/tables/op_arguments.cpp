@@ -49,7 +49,7 @@ void add_tensor(const TableTensor& tensor, std::vector<OpArgument>& arguments) {
   arguments.push_back(std::move(made));
 }
 
-// Of no column, and no new line.
+// Escapes text for a cell of a Markdown table.
 std::string cell(const std::string& text) {
   std::string escaped;
   for (const char c : text) escaped += c == '|' ? "\\|" : std::string(1, c);

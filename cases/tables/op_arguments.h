@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The arguments of an op in words, from its table. plumb list --arguments prints them, and
-// docs/operations/arguments.md is its output. Python uses the same list.
+// Describes the arguments of an op, from its table. plumb list --arguments prints them,
+// docs/operations/arguments.md is that output, and Python uses the same list.
 #pragma once
 
 #include <string>
@@ -12,21 +12,21 @@
 namespace plumb::cases {
 
 struct OpArgument {
-  // Tensors: input, output, scratch, state. A real is a float of the C struct. Integers and words
-  // are row parameters.
+  // input, output, scratch, state: tensors. real: a float member of the C struct. integer, word:
+  // row parameters.
   enum class Kind { input, output, scratch, state, real, integer, word };
   std::string name;
   Kind kind = Kind::input;
-  std::string type;   // of elements: "bf16", "u8 (e4m3fn)"; empty for words
-  std::string shape;  // "[tokens, hidden]"; of an integer its range and usual value
+  std::string type;   // element type: "bf16", "u8 (e4m3fn)"; empty for words
+  std::string shape;  // "[tokens, hidden]"; for an integer its range and usual value
   std::string says;
   bool optional = false;
 };
 std::string_view name_of(OpArgument::Kind kind);
 
-// Tensors first, in the order of the C struct. A tensor with two forms is there twice.
+// Tensors first, in the order of the C struct. A tensor with two forms occurs twice.
 std::vector<OpArgument> arguments_of(const OpDefinition& op);
-// Of all ops, as Markdown.
+// The arguments of all ops as Markdown.
 std::string arguments_page();
 
 }  // namespace plumb::cases

@@ -44,7 +44,7 @@ void set(const TableScalar& scalar, const FormulaValues& values, void* params) {
 }
 
 void solve_word(const WordChoices& choices, std::int64_t value, RowOfCall& call) {
-  // The default word is not set: some rows may not have the word at all.
+  // The default word is left unset, because some rows do not have the word at all.
   if (choices.of_platform == nullptr && choices.values.front().second == value) {
     call.known.insert(choices.parameter);
     return;
@@ -55,7 +55,7 @@ void solve_word(const WordChoices& choices, std::int64_t value, RowOfCall& call)
   throw std::invalid_argument(fmt::format("no word for {}", value));
 }
 
-// A number that no integer gives is set as itself.
+// Finds the integer that gives this float. If there is none, sets the float itself.
 void solve_real(const FloatOfInteger& real, const std::string& member, float value,
                 RowOfCall& call) {
   for (std::int64_t n = real.least; n <= real.most; ++n) {
@@ -84,7 +84,7 @@ void solve_field(const TableScalar& scalar, RowOfCall& call) {
     solve_real(*real, scalar.member.name, scalar.member.real(call.values.params), call);
   } else if (const auto* choice = std::get_if<FloatOfChoice>(&scalar.value)) {
     solve_choice(*choice, scalar.member.real(call.values.params), call);
-  } else {  // of the whole row, which is not known yet
+  } else {  // computed from the whole row, which is not known yet
     call.row.reals[scalar.member.name] = scalar.member.real(call.values.params);
   }
 }
@@ -102,7 +102,7 @@ std::string name_of(const TableScalar& scalar) { return scalar.member.name; }
 std::string name_of(const TableTensor& tensor) { return tensor.member.name; }
 std::string name_of(const GivenParameter& given) { return given.unknown.text(); }
 
-// Throws for rows that overlap.
+// Throws if rows would overlap.
 void check_strides(const TensorSpec& spec) {
   for (std::size_t i = 1; i < spec.strides.size(); ++i) {
     if (spec.shape[i - 1] <= 1 || spec.strides[i - 1] >= spec.strides[i] * spec.shape[i]) continue;
@@ -129,13 +129,13 @@ TensorSpec spec_of(const TableTensor& tensor, const FormulaValues& values) {
   return spec;
 }
 
-// A tensor without elements may have no address.
+// An empty tensor may have a null address.
 bool is_empty(const TableTensor& tensor, const FormulaValues& values) {
   const auto is_zero = [&](const Formula& size) { return size.value(values) == 0; };
   return std::any_of(tensor.shape.begin(), tensor.shape.end(), is_zero);
 }
 
-// The input that an output starts as.
+// The spec of the input whose bytes an in-place output holds before the launch.
 TensorSpec before(const TensorSpec& spec) {
   return {.name = spec.starts_as,
           .dtype = spec.dtype,
@@ -243,12 +243,13 @@ void OpTable::solve_what_is_there(RowOfCall& call) const {
   for (const Field& field : fields_) {
     try {
       std::visit([&](const auto& one) { solve_field(one, call); }, field);
-    } catch (const std::logic_error&) {  // a value that no row has: its parameter stays unknown
+    } catch (const std::logic_error&) {  // no row has this value: the parameter stays unknown
     }
   }
 }
 
-// A call that differs from its row would be judged with wrong sizes.
+// Throws if values of members, or which tensors exist, differ between the call and the row found
+// for it: the call would be judged with wrong sizes.
 void OpTable::verify(const void* params, const OpParams& of_row, const Row& row) const {
   const FormulaValues values{.params = of_row.data(), .row = &row};
   std::map<std::string, bool> there;
@@ -280,7 +281,7 @@ std::string OpTable::describe(const TensorSpec& spec) const {
   for (const Field& field : fields_) {
     const auto* tensor = std::get_if<TableTensor>(&field);
     if (tensor == nullptr || tensor->name != spec.name) continue;
-    if (tensor->shape.size() != spec.shape.size()) continue;  // another form
+    if (tensor->shape.size() != spec.shape.size()) continue;  // other form of the tensor
     std::vector<std::string> shape;
     for (const Formula& size : tensor->shape) shape.push_back(size.text());
     return fmt::format("{} [{}]{}{}", tensor->member.name, fmt::join(shape, ", "),

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One op as data: each member of its C struct, as a tensor or a scalar. Host tensors, the
-// parameters of a launch, and the row of a recorded call are made of it. table_part.h declares it.
+// Describes one op as data: each member of its C struct as a tensor or a scalar. Host tensors,
+// launch parameters, and rows of recorded calls are derived from it. table_part.h has functions to
+// declare it.
 #pragma once
 
 #include <cstdint>
@@ -23,25 +24,25 @@
 
 namespace plumb::cases {
 
-// A word parameter and the value of a member that each word stands for. A row without the word has
-// the first one, or the platform's own.
+// A word parameter, and the member value that each word stands for. A row without the word has the
+// first value, or the platform's.
 struct WordChoices {
   std::string parameter;
   std::vector<std::pair<std::string_view, std::int64_t>> values;
   std::int64_t (*of_platform)(const device::Properties&) = nullptr;
 };
 
-// A float that follows from one integer of the row, least .. most.
+// A float member that is computed from one integer parameter in least .. most.
 struct FloatOfInteger {
   std::string parameter;
   float (*value)(std::int64_t) = nullptr;
   std::int64_t most = 0, least = 0;
 };
 
-// A float that a choice of the row names: "1e-4".
+// A float member whose value is named by one of the row's choices: "1e-4".
 struct FloatOfChoice {
   ContractChoice choice;
-  float value(std::string_view word) const;  // of a word of the choice; "": of its first
+  float value(std::string_view word) const;  // value of a word; "": of the choice's first word
 };
 
 struct TableScalar {
@@ -49,10 +50,10 @@ struct TableScalar {
   std::variant<Formula, WordChoices, FloatOfInteger, FloatOfChoice,
                std::function<float(const Row&)>>
       value;
-  std::optional<Formula> when = {};  // 0: the member stays 0
-  bool of_caller = false;            // a caller may have another value than a case
-  std::string says = {};             // of a float
-  // Of a float, what a row has that does not set the member itself.
+  std::optional<Formula> when = {};  // condition; if it is 0 the member stays 0
+  bool of_caller = false;            // true: a caller's value may differ from a case's
+  std::string says = {};             // meaning of a float, for documentation
+  // Value of a float member in a row that does not set the member itself.
   float real_of(const Row& row) const;
 };
 
@@ -61,40 +62,42 @@ struct TableTensor {
   StructMember member;
   Dtype dtype = Dtype::f32;
   Role role = Role::input;
-  bool in_place = false;  // an output that starts as the input <name>_before
+  bool in_place = false;  // true: an output that starts as the input <name>_before
   std::string format = "number";
-  std::vector<Formula> shape = {}, strides = {};  // in elements; no strides: contiguous
-  std::optional<Formula> when = {};               // 0: the case has no such tensor
-  std::optional<Formula> dialect = {};            // plumb_format of fp8 codes
-  std::optional<Formula> dtype_of_row = {};       // in place of dtype
+  // In elements; without strides the tensor is contiguous.
+  std::vector<Formula> shape = {}, strides = {};
+  std::optional<Formula> when = {};          // condition; if it is 0 the case lacks the tensor
+  std::optional<Formula> dialect = {};       // plumb_format of the tensor's fp8 codes
+  std::optional<Formula> dtype_of_row = {};  // replaces `dtype`
   std::string scale_layout = "none";
   std::string says = {};
 };
 
-// A parameter or word that no scalar or tensor contains, and its value in a call.
+// A parameter or word that is in no scalar's or tensor's formula, with a formula for its value in a
+// call.
 struct GivenParameter {
   Formula unknown, value;
 };
 
-// A struct that the op's struct points to: host state, kept from call to call.
+// A struct of host state that the op's struct points to. It is kept from call to call.
 struct PointedStruct {
   StructMember pointer;
   std::size_t size = 0;
-  bool says_its_size = false;        // in its first member
-  std::optional<Formula> when = {};  // 0: the pointer is null
+  bool says_its_size = false;        // the first member holds the struct's size
+  std::optional<Formula> when = {};  // condition; if it is 0 the pointer is null
 };
 
 class OpParams;
 
 class OpTable {
  public:
-  // says_its_size: the struct's first member is its size, which has no line.
+  // says_its_size: the struct's first member holds its size, and is not in the table.
   explicit OpTable(std::size_t struct_size = 0, bool says_its_size = false);
   OpTable(OpTable&& other) noexcept;
   ~OpTable();
 
-  // Sets the scalars of a case. Throws BadRow, or std::out_of_range for a value too large for its
-  // member.
+  // Sets the scalars of a case. Throws BadRow, or std::out_of_range for a value that its member
+  // cannot hold.
   void set_scalars(const Row& row, const device::Properties* platform, void* params) const;
   // The tensors of a row: inputs, then all others, each in the order of the table.
   struct PlacedTensor {
@@ -102,30 +105,30 @@ class OpTable {
     const TableTensor* declared = nullptr;
   };
   std::vector<PlacedTensor> layout(const FormulaValues& values) const;
-  // Sets the stream and all pointers to tensors.
+  // Sets the stream and all tensor pointers in `params`.
   void bind(const DeviceTensors& tensors, device::Stream stream, void* params) const;
-  // Strides as a launch gets them: those that the row makes far are a multiple of what `layout`
-  // has, and the rows of `layout` are placed accordingly.
+  // Multiplies the strides for which the row has a far_ parameter (widened_strides.h), for a
+  // launch. layout() keeps the host's strides, and places the tensors' rows on the device to match.
   void spread(const Row& row, void* params) const;
-  // The inverse of set_scalars: `row` comes with the op's defaults, and gets the parameters of the
-  // call. Throws std::invalid_argument, with the member's name, for a call that no row describes.
+  // The inverse of set_scalars. `row` comes with the op's defaults and gets the parameters of the
+  // call. Throws std::invalid_argument (with the member's name) if no row describes the call.
   void solve(const void* params, const EngineLimits& limits, Row& row) const;
 
-  // As solve, for a call that a row need not describe: a parameter that the call does not contain
-  // keeps the row's default, and call.known lacks it.
+  // As solve, but a parameter that the call does not determine keeps the row's default and is not
+  // in call.known.
   void solve_what_is_there(RowOfCall& call) const;
 
-  // Member, shape and meaning: "x [tokens, hidden]: rows to normalise". Empty for a tensor
-  // that is not in the table.
+  // "x [tokens, hidden]: rows to normalise": member, shape and meaning. "" for a tensor that is not
+  // in the table.
   std::string describe(const TensorSpec& spec) const;
-  // Throws std::logic_error for a member without a line, a member with two lines, a number of
-  // strides that is not that of the dimensions, or two tensors of one name.
+  // Throws std::logic_error if a member of the C struct has no entry or two entries in the table,
+  // if strides and dimensions differ in number, or if two tensors have the same name.
   void check() const;
-  // Adds the names of the row's integers and words.
+  // Adds the names of the integers and words that rows of this op have.
   void collect(std::set<std::string, std::less<>>& integers,
                std::set<std::string, std::less<>>& words) const;
 
-  std::size_t size() const { return size_; }  // of the C struct
+  std::size_t size() const { return size_; }  // bytes of the C struct
   device::Stream stream_of(const void* params) const { return stream_.pointer(params); }
   const std::vector<PointedStruct>& pointed() const { return pointed_; }
 
@@ -136,11 +139,12 @@ class OpTable {
   TableTensor& add(TableTensor tensor);
   void add(GivenParameter given);
   void add_pointed(PointedStruct pointed);
-  void expect_members(std::size_t count) { members_ += count; }  // of C structs
+  // Adds to the number of struct members that check() expects in the table.
+  void expect_members(std::size_t count) { members_ += count; }
   void set_stream(StructMember stream) { stream_ = std::move(stream); }
   void set_state(StructMember state) { state_ = std::move(state); }
   const std::optional<StructMember>& state() const { return state_; }
-  Formula capacity = 0;  // rows, live and padded
+  Formula capacity = 0;  // number of rows, live and padded
 
  private:
   void verify(const void* params, const OpParams& of_row, const Row& row) const;
@@ -148,12 +152,12 @@ class OpTable {
   std::size_t size_, members_ = 0;
   bool says_its_size_ = false;
   StructMember stream_;
-  std::optional<StructMember> state_;  // of the implementation: neither a tensor nor a scalar
+  std::optional<StructMember> state_;  // state of the implementation: neither a tensor nor a scalar
   std::vector<Field> fields_;
   std::vector<PointedStruct> pointed_;
 };
 
-// An op's C struct and the structs that it points to. All zero when made.
+// An op's C struct and the structs that it points to. All bytes are zero after construction.
 class OpParams {
  public:
   explicit OpParams(const OpTable& table);

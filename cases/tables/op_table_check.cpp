@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Checks of an op table against its C struct, and memory for such structs.
+// Checks an op table against its C struct. Also the memory for such structs (OpParams).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace plumb::cases {
 
 namespace {
 
-// The bytes of a member.
+// Byte range of a member.
 struct MemberRange {
   std::string name;
   std::size_t begin = 0, size = 0;
@@ -25,7 +25,7 @@ std::size_t aligned(std::size_t offset, std::size_t alignment) {
   return (offset + alignment - 1) / alignment * alignment;
 }
 
-// Throws if two members overlap, or if more than padding lies between two.
+// Throws if members overlap, or if a gap between two members is larger than alignment padding.
 void check_covered(Ranges ranges, std::size_t size, bool says_its_size) {
   if (says_its_size) ranges.push_back({"struct_size", 0, sizeof(std::int64_t)});
   std::sort(ranges.begin(), ranges.end(),
@@ -53,7 +53,7 @@ void check_shape(const TableTensor& tensor) {
                                      tensor.strides.size(), tensor.shape.size()));
 }
 
-// Two forms of one tensor. Conditions choose one of them.
+// True for two forms of one tensor, of which conditions choose one.
 bool is_other_form(const TableTensor& a, const TableTensor& b) {
   return a.name == b.name && a.member.name == b.member.name && a.when && b.when;
 }
@@ -86,7 +86,7 @@ void OpTable::check() const {
   for (const PointedStruct& pointed : pointed_) {
     check_covered(structs[pointed.pointer.offset], pointed.size, pointed.says_its_size);
   }
-  // A missing member may look like padding.
+  // The count also finds a missing member that looks like padding to check_covered.
   if (members == members_) return;
   throw std::logic_error(fmt::format("{} lines for {} members", members, members_));
 }

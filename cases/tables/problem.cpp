@@ -5,7 +5,7 @@ namespace plumb::cases {
 
 namespace {
 
-// What a reference has for each element of an output: value, sigma and worst case, or an integer.
+// Bytes that a reference writes per output element: value, sigma and worst case, or one integer.
 double bytes_of_result(Dtype dtype) {
   constexpr double kEstimate = 3 * sizeof(double);
   return dtype == Dtype::f32 || dtype == Dtype::bf16 ? kEstimate : sizeof(std::int64_t);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One op at one shape: its tensors, how they are filled, how the op is called, and what is right.
-// Scenarios drive a Problem without knowing which op it is.
+// One op at one shape: its tensors, their inputs, the launch, and the expected outputs. Scenarios
+// drive a Problem without knowing its op.
 #pragma once
 
 #include <plumb/ops/types.h>
@@ -30,11 +30,12 @@ struct OpState {
 class Composition;  // cases/drivers/composition.h
 class OpTable;      // cases/tables/op_table.h
 
-// What the reference of an op cannot do without at one shape. plumb bench --only ops sets the
-// reference's time against what the machine needs for this much.
+// The minimal work of a reference at one shape. plumb bench --only ops compares the reference's
+// time with the machine's time for this work.
 struct ReferenceWork {
-  double bytes = 0;          // inputs read once, results (value, sigma, worst) written once
-  double multiply_adds = 0;  // of the values, two operations each; not of the error model
+  double bytes = 0;  // inputs are read once, results (value, sigma, worst) written once
+  // For the values only, not for the error model; one counts as two operations.
+  double multiply_adds = 0;
   double exps = 0, logs = 0, rsqrts = 0;
 };
 
@@ -42,18 +43,19 @@ class Problem {
  public:
   virtual ~Problem() = default;
 
-  // Padded rows: the captured size. Scenarios choose live counts in [0, capacity].
+  // Number of rows including padding: the captured size. Scenarios choose live counts in [0,
+  // capacity].
   virtual std::int64_t capacity() const = 0;
-  // All tensors, zero bytes; called once.
+  // All tensors, with zero bytes.
   virtual TensorSet make_tensors() const = 0;
   // Writes every input, for live and dead rows. `tensors` still holds the previous step's inputs:
-  // for DeadRows::foreign, dead rows keep them. Must depend on nothing else but `step`.
+  // with DeadRows::foreign, dead rows keep them. Must depend on `step` only.
   virtual void fill(const Step& step, TensorSet& tensors) const = 0;
   virtual std::unique_ptr<OpState> make_state(const DeviceTensors&) const { return nullptr; }
   // Enqueues the op at its padded shape.
   virtual plumb_status launch(const device::OpEntry& entry, const DeviceTensors& tensors,
                               OpState* state, device::Stream stream) const = 0;
-  // What the entry promises of the launch with these arguments.
+  // Numerics that the entry declares for a launch with these arguments.
   virtual plumb_numerics declared(const device::OpEntry& entry, const DeviceTensors&, OpState*,
                                   device::Stream) const {
     return entry.numerics;
@@ -63,24 +65,25 @@ class Problem {
   virtual Expectations expect(const Step& step, const TensorSet& tensors,
                               const reference::Numerics& numerics,
                               const plumb_numerics& declared) const = 0;
-  // Does every row have places of its own in every tensor with rows? Not where rows of their own
-  // length are packed, nor where what is written depends on the number of rows.
+  // True if row i of every tensor with rows depends only on row i of the others. False if rows of
+  // varying length are packed, or if the output depends on the number of rows.
   virtual bool rows_have_places() const { return true; }
-  // A problem of rows picked from a larger one: their inputs and outputs, and scratch that has
-  // their rows. `expect`, but for what follows a plan of the whole launch, which nobody picked.
+  // Expectations for a problem whose rows were picked from a larger one, with their inputs, outputs
+  // and scratch. Leaves out tensors that depend on a plan of the whole launch, because the plan is
+  // not part of the picked rows.
   virtual Expectations expect_sample(const Step& step, const TensorSet& tensors,
                                      const reference::Numerics& numerics,
                                      const plumb_numerics& declared) const {
     return expect(step, tensors, numerics, declared);
   }
-  // Expectations of tensors without rows of the launch (a tile plan). Used if only a sample of the
-  // rows is judged.
+  // Expectations of tensors that belong to the whole launch and have no rows (a tile plan). Used if
+  // only a sample of the rows is judged.
   virtual Expectations expect_whole(const Step&, const TensorSet&, const reference::Numerics&,
                                     const plumb_numerics&) const {
     return {};
   }
-  // Compares every expectation. Problems that judge a sample of rows, or compare with other ops,
-  // override this. Adds the time to `seconds`.
+  // Compares all expectations with the stored outputs. Problems that judge a sample of rows, or
+  // compare with other ops, override this. Adds the time to `seconds`.
   virtual std::vector<TensorReport> judge(const Step& step, const TensorSet& tensors,
                                           const reference::Numerics& numerics,
                                           const plumb_numerics& declared,
@@ -91,55 +94,61 @@ class Problem {
     VerdictSeconds seconds;
     return judge(step, tensors, numerics, declared, seconds);
   }
-  // Rows of `tensor` whose bits an op promises to repeat (replay against eager, run against run).
+  // Rows of the tensor whose bits an op promises to repeat (replay against eager, run against run).
+  // Empty: all rows.
   virtual RowMask promised_rows(const Step&, const TensorSpec&) const { return {}; }
-  // The same for an op of which the inputs say more than the step does (lengths that make a plan).
+  // As promised_rows, for ops where these rows also depend on the inputs (lengths that make a
+  // plan).
   virtual RowMask promised_rows_by_inputs(const Step& step, const TensorSet&,
                                           const TensorSpec& spec) const {
     return promised_rows(step, spec);
   }
-  // The sequence of plain ops that this problem's op replaced, if OpDefinition::fused says so.
+  // The sequence of plain ops that the fused op replaced. null unless OpDefinition::fused says so.
   virtual std::unique_ptr<Composition> composition() const;
-  // A tensor in the form in which results are compared bit for bit, where the declaration leaves
-  // something open between equally right ones (the order of selected indices). Nothing: as it is.
+  // If the declaration permits several right results (any order of selected indices), the tensor in
+  // one fixed form, so that results can be compared bit for bit. nullopt: compare it unchanged.
   virtual std::optional<HostTensor> canonical(const TensorSet&, const TensorSpec&,
                                               const plumb_numerics&) const {
     return std::nullopt;
   }
-  // Columns of each row of an output that an op promises, by the inputs in `tensors`.
+  // Columns of each output row that the op promises, for the inputs in `tensors`. Empty: all
+  // columns.
   virtual ColumnRanges promised_columns(const TensorSet&, const TensorSpec&) const { return {}; }
-  // Simulated work of one launch, for the choice of how often a tier can afford it. Nanoseconds of
-  // plain kernels on a quiet core, within a factor of 2: about one per scalar operation in a loop,
-  // and for each simulated thread kShuffleCost or kBarrierCost per one that it meets. plumb bench
-  // --only cost compares.
+  // Simulated work of one launch, from which a tier decides how many launches it can afford. In
+  // nanoseconds of plain kernels on an idle core, within a factor of 2: about 1 per scalar
+  // operation in a loop, and kShuffleCost or kBarrierCost per thread and operation. plumb bench
+  // --only cost checks it.
   virtual double cost() const = 0;
-  // Nanoseconds of the reference for one verdict, beyond what every element costs the judge.
+  // Nanoseconds of the reference for one verdict, without the judge's time per element.
   virtual double reference_cost() const { return 0; }
-  // Of one verdict, without visible intermediates. By default the bytes alone.
+  // Work of the reference for one verdict, without visible intermediates. The default counts bytes
+  // only.
   virtual ReferenceWork reference_work() const;
-  // Bytes that a launch at full capacity has to read and write. By default each input and output
-  // once: more than that where an op reads or writes a part of a tensor.
+  // Bytes that a launch at full capacity must read and write. The default counts each input and
+  // output once, which is too much for an op that accesses only parts of a tensor.
   virtual double moved_bytes(const TensorSet& tensors) const;
-  // How many times as long checked kernels take: more the more of the work is memory access.
+  // Run time of checked kernels (built so that the simulator checks every memory access) relative
+  // to plain ones. It grows with the op's share of memory accesses.
   virtual double checked_factor() const { return 8; }
 };
 
-// The bytes of `tensors` that a reference reads and what it returns for those it writes.
+// Bytes of the inputs that a reference reads, and of the results that it returns for the outputs.
 double reference_bytes(const TensorSet& tensors);
 
 inline constexpr double kShuffleCost = 40, kBarrierCost = 20;
 
-// One op: cases/<op>.cpp defines `OpDefinition define_<op>()`.
+// One op. cases/ops/<family>/<op>.cpp defines `OpDefinition define_<op>()`.
 struct OpDefinition : RowSchema {
-  // Throws BadRow on an impossible combination.
+  // Throws BadRow for an impossible combination of parameters.
   std::function<std::unique_ptr<Problem>(const Row&, const device::Properties&)> make_problem;
-  // Has this row's Problem a composition()? Rows that have get cases of that scenario. Unset: none.
+  // True if this row's Problem has a composition(); the row then gets a case of that scenario.
+  // Unset: no row has.
   std::function<bool(const Row&)> fused = {};
-  // The parameter that counts rows which have nothing to do with each other, nor with their number.
-  // A row of this op that is too large for the reference then is judged by a sample of them
-  // (cases/drivers/tiled_problem.h). Empty: always as a whole.
+  // Name of the parameter that counts rows, if rows are independent of each other and of their
+  // number. A problem that is too large for the reference is then judged on a sample of its rows
+  // (cases/drivers/tiled_problem.h). Empty: always judged as a whole.
   std::string_view row_count = {};
-  // Of each of plumb's ops. Null for ops that tests make up.
+  // Table of the op. null only for ops that tests define.
   const OpTable* table = nullptr;
 };
 

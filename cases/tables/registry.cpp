@@ -25,7 +25,7 @@ PLUMB_FOR_EACH_OP(PLUMB_DECLARE_DEFINITION)
 
 namespace {
 
-// Texts of rows of ops that this process added.
+// Case files of the ops that this process added.
 std::map<std::string_view, std::string>& added_rows() {
   static std::map<std::string_view, std::string> rows;
   return rows;
@@ -50,14 +50,13 @@ std::optional<Scenario::Mode> parse_mode(std::string_view word) {
 
 bool applies(const Scenario& scenario, const OpDefinition& op, const Row& row) {
   if (scenario.mode == Scenario::Mode::eager) return true;
-  // Without rows there is nothing to capture or to compare, and a replay that does nothing would
-  // pass.
+  // Without rows there is nothing to capture, and a replay that does nothing would pass.
   if (row.trivial == "empty") return false;
   if (scenario.few_rows) return row.concurrent < Tier::full;
   return scenario.mode != Scenario::Mode::composition || (op.fused && op.fused(row));
 }
 
-// Of mode full_graph, and of no other.
+// Reads `equals`, which mode full_graph must have and other modes must not.
 void parse_equals(const toml::table& table, Scenario& scenario) {
   const toml::array* equals = table["equals"].as_array();
   const bool wanted = scenario.mode == Scenario::Mode::full_graph;
@@ -152,7 +151,8 @@ std::vector<OpDefinition>& mutable_ops() {
 #define PLUMB_CALL_DEFINITION(op) with_recorded_rows(with_reals(define_##op())),
   static std::vector<OpDefinition> ops = [] {
     std::vector<OpDefinition> own{PLUMB_FOR_EACH_OP(PLUMB_CALL_DEFINITION)};
-    own.reserve(own.size() + device::kMostAddedOps);  // others point to elements
+    // Avoids a later reallocation, because cases point to elements.
+    own.reserve(own.size() + device::kMostAddedOps);
     return own;
   }();
 #undef PLUMB_CALL_DEFINITION

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every op, row, scenario and so every case of one op that this build knows.
+// Lists all ops, rows and scenarios of this build, and thereby all cases of single ops.
 #pragma once
 
 #include <string>
@@ -12,59 +12,58 @@
 
 namespace plumb::cases {
 
-// How an op is driven: cases/tables/scenarios.toml. Of mode composition only rows of fused ops get
-// cases.
+// How an op is driven, from cases/tables/scenarios.toml. Mode composition applies to rows of fused
+// ops only.
 struct Scenario {
   enum class Mode { eager, full_graph, composition, concurrent };
-  // What a judged replay has to equal bit by bit: one more replay, or a call on fresh state.
+  // What a judged replay must equal bit by bit: a second replay, or a call on fresh state.
   enum class Equals { replay, eager };
   struct ScenarioStep {
-    int live_percent = 100;          // of the captured size, rounded up
-    int inputs = 0;                  // which set of inputs; the same number again is the same set
-    Equals equals = Equals::replay;  // of mode full_graph
+    int live_percent = 100;          // percent of the captured size, rounded up
+    int inputs = 0;                  // number of the input set; equal numbers have equal inputs
+    Equals equals = Equals::replay;  // mode full_graph only
   };
   std::string name, why;
   Mode mode = Mode::eager;
   std::vector<ScenarioStep> steps;
-  // Of mode concurrent: host threads with a stream each, and whether only rows that ask for an
-  // early tier (Row::concurrent) get cases. These are of tier full.
+  // Mode concurrent only. runners: host threads, each with its own stream. few_rows: only rows
+  // whose Row::concurrent is an earlier tier than full get a case, and it is in tier full.
   int runners = 1;
   bool few_rows = false;
 };
 
-// One op, or an op and what composes it. A whole decode step is a StepCase
+// A case of one op, or of a fused op and its composition. Cases of whole decode steps are StepCase
 // (decode/schedule/decode_step.h).
 struct Case {
   const OpDefinition* op = nullptr;
   Row row;
   const Scenario* scenario = nullptr;
-  std::string id() const;  // "op/row/scenario": the one spelling
+  std::string id() const;  // "op/row/scenario", the only spelling
   Tier tier() const;
 };
 
 const std::vector<OpDefinition>& all_ops();
-// One more op of this process, with the text of its rows. Earlier references to ops stay valid.
-// Throws BadRow for a name that there is, for too many ops, and for too many parameters. Not for
-// several threads.
+// Adds an op to this process, with the text of its rows. References to ops stay valid. Throws
+// BadRow for a name that exists, for too many ops, and for too many parameters. Not thread-safe.
 const OpDefinition& add_op(OpDefinition op, std::string rows);
 const std::vector<Scenario>& all_scenarios();
-// Throws BadRow, naming the nearest known name.
+// Throws BadRow; the message suggests the nearest known name.
 const OpDefinition& find_op(std::string_view name);
 
-// The compiled-in rows of every op; rows of `overrides` (text of a case file and its name) take the
-// place of all rows of their op.
+// All cases of every op. Rows are compiled in; if an op has a case file in `overrides` (text and
+// name), the file's rows replace all rows of the op.
 struct CaseFile {
   std::string name, text;
 };
 std::vector<Case> all_cases(const std::vector<CaseFile>& overrides = {});
-// Those of one op: the rows of no other are read.
+// The cases of one op. Rows of other ops are not read.
 std::vector<Case> cases_of(const OpDefinition& op, const std::vector<CaseFile>& overrides = {});
-// The rows of `own`, or those of the overrides with this schema's name.
+// The rows in `own`, or, if there are overrides with this schema's name, the rows in these.
 std::vector<Row> rows_of(const RowSchema& schema, const CaseFile& own,
                          const std::vector<CaseFile>& overrides);
 
-// Does `pattern` ("*" and "?" as in a shell; "op", "op/row" stand for all below them) name this
-// case?
+// True if the pattern names this case. * and ? are wildcards as in a shell; "op" and "op/row" match
+// all cases below them.
 bool matches(std::string_view pattern, std::string_view id);
 
 }  // namespace plumb::cases

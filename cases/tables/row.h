@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rows: named parameters of one case, from a case file, and what a row may set.
+// Rows: the named parameters of a case, from a case file. And schemas: which parameters a row may
+// set.
 #pragma once
 
 #include <cstdint>
@@ -17,22 +18,27 @@ enum class Tier { smoke, standard, full };
 
 struct Row {
   std::string op, name, why;
-  std::string where;  // "cases/ops/hyper_connection/mhc_pre.toml:12"
+  std::string where;  // file and line: "cases/ops/hyper_connection/mhc_pre.toml:12"
   Tier tier = Tier::standard;
-  Tier concurrent = Tier::full;  // from which tier on it has a concurrent case
-  std::string trivial;           // "", "empty", "zero", "identity": a pass proves little by intent
-  std::string known_bug;         // "issue, date": expected to fail, fails when it passes
-  bool real_only = false;        // a simulated device could not afford it
-  bool eager_only = false;       // cases of other scenarios are of tier full
-  bool golden = false;           // its eager case has one wherever a platform has goldens
-  std::int64_t picked_from = 0;  // rows of the launch that this problem's are picked from; 0: all
-  std::map<std::string, std::int64_t, std::less<>> integers;  // defaults filled in
+  Tier concurrent = Tier::full;  // first tier in which scenario `concurrent` runs the row
+  // "", "empty", "zero" or "identity": a pass is meant to prove little.
+  std::string trivial;
+  std::string known_bug;    // "issue, date": expected to fail; a pass counts as a failure
+  bool real_only = false;   // only for real devices: too large to simulate
+  bool eager_only = false;  // only the eager case is below tier full
+  bool golden =
+      false;  // the eager case has a golden (a stored earlier result) on platforms with goldens
+  // Number of rows of the launch from which this problem's rows were picked; 0: not picked.
+  std::int64_t picked_from = 0;
+  // Every parameter, with defaults filled in.
+  std::map<std::string, std::int64_t, std::less<>> integers;
   std::map<std::string, std::string, std::less<>> words;
   std::map<std::string, float, std::less<>> reals;  // members of the C struct: eps, sm_scale
-  std::string contract;  // that an implementation declares: its values stand in `words`
+  std::string contract;  // the contract of an implementation; its values are in `words`
 
   std::int64_t integer(std::string_view parameter) const;  // throws std::out_of_range
-  // How many rows the launch has, for what depends on that: a path of its own for few tokens.
+  // Number of rows of the whole launch, for behaviour that depends on it (another path for few
+  // tokens).
   std::int64_t launched(std::string_view parameter) const;
   std::string_view word(std::string_view parameter) const;  // "" if unset
   float real(std::string_view member, float otherwise) const;
@@ -45,46 +51,48 @@ struct Parameter {
   std::string_view meaning;
 };
 
-// A word of rows: what their inputs are, or which form an argument has.
+// A word parameter of rows: selects the kind of inputs, or the form of an argument.
 struct WordParameter {
   std::string_view name;
-  std::vector<std::string_view> values;  // none: any text
-  std::string_view meaning;              // also of a row without the word
+  std::vector<std::string_view> values;  // empty: any text is allowed
+  std::string_view meaning;              // also says what a row without the word means
 };
 
-// Something that the pair of a kernel of the value `of` and a contract that says `under` lacks, and
-// why. "*" stands for every other value.
+// Two values of a choice that no row separates, and why: a kernel that implements `of` also passes
+// when it is judged under the contract `under`. "*" stands for any value.
 struct MarkedPair {
   std::string_view of, under, why;
 };
 
-// What right kernels of different engines do differently. A row, or the declaration of an
-// implementation, names one of the values; a row that names none has the first.
+// A choice: a question in which right kernels of different engines differ. A row, or an
+// implementation's declaration, names one of the values. A row without it has the first value.
 struct ContractChoice {
   std::string_view name;
   std::vector<std::string_view> values;
   std::string_view meaning;
-  // No row tells a kernel of `of` from the contract `under`: the contract permits its results, or
-  // plumb has no kernel whose results would differ. Of all others a row does.
+  // Pairs of values that no row can separate: the contract `under` permits the results of a kernel
+  // of `of`, or plumb has no kernel whose results would differ. For every other pair a row must
+  // exist.
   std::vector<MarkedPair> unseparated = {};
 
-  // The mark's reason. "": there is no mark.
+  // Why the pair is marked as unseparated; "" if it is not marked.
   std::string_view why_unseparated(std::string_view of, std::string_view under) const;
 };
 
-// What the rows of one op, or those of decode steps, may set. Anything else in a row is an error.
+// The parameters that rows of one op (or of decode steps) may set. Anything else in a row is an
+// error.
 struct RowSchema {
   std::string_view name;  // first part of a case's name
   std::string_view summary;
   std::vector<Parameter> parameters;
   std::vector<WordParameter> word_parameters = {};
-  std::vector<ContractChoice> choices = {};  // words with known values
-  std::vector<std::string_view> reals = {};  // floats of the C struct, from the op's table
+  std::vector<ContractChoice> choices = {};  // words with a fixed list of values
+  std::vector<std::string_view> reals = {};  // float members of the C struct, from the op's table
 
-  // All that are words, choices included.
+  // Names of all words, including choices.
   std::vector<std::string_view> words() const;
-  // Throws BadRow where `parameter` is a word and `value` none of its values. `where`: stands in
-  // front.
+  // Throws BadRow if `parameter` is a word and `value` is not one of its values. The message starts
+  // with `where`.
   void check_word(std::string_view parameter, std::string_view value, std::string_view where) const;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A member of an op's C struct, by offset and type: generic code reads and writes it.
+// A member of an op's C struct, by offset and type, so that generic code can read and write it.
 #pragma once
 
 #include <cstddef>
@@ -15,13 +15,14 @@ enum class MemberType { i32, u32, i64, f32, pointer };
 std::size_t size_of(MemberType type);
 
 struct StructMember {
-  std::string name;  // as C spells it: "x", "cache.page", "plan->tiles"
+  std::string name;  // spelled as in C: "x", "cache.page", "plan->tiles"
   MemberType type = MemberType::i64;
   std::size_t offset = 0;  // bytes
   // For a member of a pointed-to struct: offset of that pointer in the op's own struct.
   std::optional<std::size_t> through = {};
 
-  // False if the pointer to its struct is null. Such a member has no number, and is a null pointer.
+  // False if the pointer to the member's struct is null. Such a member reads as a null pointer, and
+  // has no integer value.
   bool is_in(const void* params) const;
   std::int64_t integer(const void* params) const;
   float real(const void* params) const;

@@ -32,20 +32,21 @@
 
 namespace plumb::cases {
 
-// The tensor that was declared last.
+// Adds properties to the tensor declared last.
 class TensorEditor {
  public:
   explicit TensorEditor(TableTensor& tensor) : tensor_(tensor) {}
   TensorEditor& named(std::string_view name);
   TensorEditor& strides(std::vector<Formula> strides);
-  // Of a member that is a void*. The formula's value is a Dtype.
+  // Element type of a void* member. The formula's value is a Dtype.
   TensorEditor& elements(const Formula& dtype);
-  // The tensor exists where the formula is not 0. A member may have two forms of one tensor, with
-  // conditions that choose one of them.
+  // The tensor exists if the formula is not 0. A member may be declared as two forms of one tensor,
+  // with conditions that choose one of them.
   TensorEditor& when(const Formula& condition);
-  // fp8 codes of this plumb_format, and where their scales are.
+  // The tensor holds fp8 codes of the plumb_format that the formula gives. scale_layout: where
+  // their scales are.
   TensorEditor& codes(const Formula& dialect, std::string_view scale_layout = "none");
-  // Codes of one format on every platform.
+  // The tensor holds codes of the same format on every platform.
   TensorEditor& codes(std::string_view format, std::string_view scale_layout = "none");
 
  private:
@@ -62,17 +63,17 @@ constexpr Dtype dtype_of_member() {
   if constexpr (std::is_same_v<Element, float>) return Dtype::f32;
 }
 
-// A Dtype as a value of formulas.
+// A formula whose value is one of two Dtypes.
 inline Formula dtype_if(const Formula& condition, Dtype then, Dtype otherwise) {
   const auto number = [](Dtype dtype) { return static_cast<std::int64_t>(dtype); };
   return condition * (number(then) - number(otherwise)) + number(otherwise);
 }
 
-// The parameter of TablePart::strides. Each op that calls it lists it.
+// Row parameter used by TablePart::strides. An op that calls it must list the parameter.
 inline const Parameter kOutGap{"out_gap", 0, 0, 1 << 20,
                                "elements between rows of outputs, guarded"};
 
-// Converts to any type, to count the members of a struct.
+// Converts to any type. Used to count the members of a struct.
 struct AnyMember {
   template <class T>
   operator T() const;
@@ -87,13 +88,13 @@ consteval std::size_t count_members() {
 
 template <class S>
 concept SizedStruct = requires(S s) { s.struct_size; };
-// Members but for the size of the struct, which no row has.
+// Number of members, without the struct's size, which no row sets.
 template <class S>
 consteval std::size_t count_lines() {
   return count_members<S>() - (SizedStruct<S> ? 1 : 0);
 }
 
-// Adds a struct's members to a table. Nothing in it depends on the struct's type, so that it is
+// Adds a struct's members to a table. Independent of the struct's type, so that this code is
 // compiled once.
 class PartOfTable {
  protected:
@@ -127,7 +128,7 @@ class PartOfTable {
   std::optional<Formula> when_ = {};
 };
 
-// The op's struct S, or a struct in it.
+// Declares the members of S: the op's struct, or a struct within it.
 template <class S>
 class TablePart : private PartOfTable {
  public:
@@ -141,7 +142,7 @@ class TablePart : private PartOfTable {
     }
   }
 
-  // A struct in this one, or one that this one points to.
+  // part: a struct member of this struct. pointed: a struct that this one points to.
   template <class T>
   TablePart<T> part(std::string_view name, T S::* member) const {
     table_.expect_members(count_lines<T>() - 1);
@@ -154,7 +155,7 @@ class TablePart : private PartOfTable {
     table_.expect_members(count_lines<T>());
     return {table_, prefix_ + std::string(name) + "->", 0, pointer.offset, when_};
   }
-  // The same part, of which all members are 0 where the formula is.
+  // The same part under a condition: if the formula is 0, all its members stay 0.
   TablePart when(const Formula& condition) const {
     TablePart part = *this;
     part.add_condition(condition);
@@ -169,7 +170,8 @@ class TablePart : private PartOfTable {
   Formula scalar(std::string_view name, T S::* member, const Formula& value) {
     return add(locate(name, member), value);
   }
-  // A scalar that callers choose, as the distance of padded rows: a call may differ from its row.
+  // A scalar that callers may choose freely, as the stride of padded rows: a call may differ from
+  // its row.
   template <class T>
   Formula caller_scalar(std::string_view name, T S::* member, const Formula& value) {
     const Formula made = add(locate(name, member), value);
@@ -180,7 +182,7 @@ class TablePart : private PartOfTable {
   Formula word(std::string_view name, T S::* member, WordChoices choices) {
     return add(locate(name, member), std::move(choices));
   }
-  // The values of the choice are those of the enum, in its order.
+  // The choice's values must be in the order of the enum.
   template <class T>
   Formula choice(std::string_view name, T S::* member, const ContractChoice& choice) {
     return add(locate(name, member), choice);
@@ -191,24 +193,25 @@ class TablePart : private PartOfTable {
   void real(std::string_view name, float S::* member, FloatOfInteger value, std::string_view says) {
     add_real(locate(name, member), std::move(value), says);
   }
-  // The words of the choice are numbers.
+  // The choice's words must be numbers.
   void real(std::string_view name, float S::* member, const ContractChoice& choice,
             std::string_view says) {
     add_real(locate(name, member), choice, says);
   }
-  // No parameter is found from this value. A call must have it.
+  // Computed from the row. It cannot be inverted, so a call must give the value itself.
   void real(std::string_view name, float S::* member, std::function<float(const Row&)> value,
             std::string_view says) {
     add_real(locate(name, member), std::move(value), says);
   }
-  // In a call, `unknown` has this value: for a parameter or word that no scalar or tensor contains.
+  // Declares how the value of `unknown`, a parameter or word that no scalar's or tensor's formula
+  // contains, follows from a call.
   void given(const Formula& unknown, const Formula& value) { table_.add({unknown, value}); }
-  // 1 where a call has the tensor, else 0.
+  // 1 if a call has the tensor, else 0.
   template <class T>
   Formula has(std::string_view name, T* S::* member) const {
     return !!Formula(locate(name, member));
   }
-  // The value of a member, for formulas in front of its line.
+  // The value of a member, for formulas that are declared before the member.
   template <class T>
   Formula value(std::string_view name, T S::* member) const {
     return Formula(locate(name, member));
@@ -232,8 +235,8 @@ class TablePart : private PartOfTable {
     fill_in_place();
     return made;
   }
-  // The members with the strides of the first dimensions of the tensor that was declared last. In a
-  // case each is as large as the dimensions inside and `out_gap` more elements.
+  // Declares the stride members for the leading dimensions of the tensor declared last. In a case
+  // each stride is the size of the inner dimensions plus `out_gap` elements.
   void strides(std::initializer_list<std::pair<std::string_view, std::int64_t S::*>> members) {
     std::vector<StructMember> located;
     for (const auto& [name, member] : members) located.push_back(locate(name, member));
@@ -277,7 +280,7 @@ OpTable make_table(Formula (*members)(TablePart<P>&)) {
   return table;
 }
 
-// The table that `members` declares, made once.
+// The table declared by `members`, made once.
 template <auto members>
 const OpTable& table_of() {
   static const OpTable made = make_table(members);

@@ -10,7 +10,7 @@ namespace plumb::cases {
 
 namespace {
 
-// The structs that an op's struct points to, and what the implementation keeps of its launches.
+// Copies of the structs that the op's struct points to, and the implementation's own state.
 struct TableState : OpState {
   explicit TableState(const OpParams& of) : params(of) {}
   OpParams params;

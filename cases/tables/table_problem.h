@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A Problem whose tensors and launch come from its op's table. P is the op's C struct.
+// A Problem whose tensors and launch come from the op's table. P is the op's C struct.
 #pragma once
 
 #include <cstddef>
@@ -12,10 +12,10 @@
 
 namespace plumb::cases {
 
-// What does not depend on the struct's type.
+// The part that is independent of the struct's type P.
 class ProblemOfTable : public Problem {
  public:
-  // Throws BadRow.
+  // Throws BadRow for parameters that the table refuses.
   ProblemOfTable(const OpTable& table, const Row& row, const device::Properties& platform);
   ~ProblemOfTable() override;
 
@@ -28,12 +28,12 @@ class ProblemOfTable : public Problem {
                           OpState* state, device::Stream stream) const override;
 
  protected:
-  // For tensors whose rows a case places far apart on the device.
+  // Hook for ops whose cases place rows of a tensor far apart on the device.
   virtual void place(TensorSpec&) const {}
   void* params() { return params_.data(); }
 
  private:
-  // The struct as the op gets it.
+  // The bytes of the op's struct as passed to the launch.
   std::vector<std::byte> bound(const device::OpEntry& entry, const DeviceTensors& tensors,
                                OpState* state, device::Stream stream) const;
 
@@ -50,10 +50,10 @@ class TableProblem : public ProblemOfTable {
       : ProblemOfTable(table, row, platform), p_(*static_cast<P*>(params())) {}
 
  protected:
-  P& p_;  // scalars as the op gets them; no pointers
+  P& p_;  // scalars as passed to the op; pointers are null
 };
 
-// OpDefinition::make_problem of a Problem that is made of a row and a platform.
+// OpDefinition::make_problem for a Problem that is constructed from a row and a platform.
 template <class T>
 std::unique_ptr<Problem> make_problem_of(const Row& row, const device::Properties& platform) {
   return std::make_unique<T>(row, platform);

@@ -5,7 +5,7 @@
 
 namespace plumb::cases {
 
-// A row or case file that cannot be used; the message names file, line and what is wrong.
+// Thrown for a row or case file that cannot be used. The message names file, line and cause.
 class BadRow : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

@@ -15,7 +15,7 @@ namespace plumb::cases {
 
 namespace {
 
-// bf16 from a double by way of fp32, nearest even.
+// Rounds a double to fp32 and then to bf16, to nearest even.
 std::uint16_t to_bf16(double value) {
   const auto bits = std::bit_cast<std::uint32_t>(static_cast<float>(value));
   const std::uint32_t rounded =
@@ -23,7 +23,8 @@ std::uint16_t to_bf16(double value) {
   return static_cast<std::uint16_t>(rounded >> 16);
 }
 
-// fill(row, put), with put(column, value), for rows of a bf16 or f32 tensor, on all cores.
+// Calls fill(row, put) for rows [begin, end) of a bf16 or f32 tensor, on all cores. put(column,
+// value) stores a value.
 void for_each_row(HostTensor& tensor, std::int64_t begin, std::int64_t end, const auto& fill) {
   constexpr std::int64_t kElementsWorthAThread = 1 << 16;
   const bool single = tensor.spec().dtype == Dtype::f32;
@@ -51,7 +52,8 @@ double dead_value(DeadRows how) {
   }
 }
 
-// 2^-10 .. 2^10 in steps of an eighth of a binade: about 1e-3 .. 1e3, and exact.
+// A scale between 2^-10 and 2^10 (about 1e-3 to 1e3) in steps of an eighth of a binade, so that it
+// has few bits and products with it stay exact.
 double row_scale(std::uint64_t seed, std::int64_t row) {
   const std::uint64_t bits = random_bits(seed, static_cast<std::uint64_t>(row));
   const auto exponent = static_cast<int>(bits % 20) - 10;
@@ -98,8 +100,8 @@ double uniform(std::uint64_t seed, std::uint64_t counter) {
   return static_cast<double>(random_bits(seed, counter) >> 11) * 0x1p-53;
 }
 
-// Sum of eight 16-bit integers: near enough to a normal distribution, and exact. Two of them lie in
-// each half of a word as it is summed.
+// Sum of eight 16-bit integers: close enough to a normal distribution, and computed exactly. The
+// sums of the lower and of the upper 32-bit half run in one 64-bit word.
 double normal(std::uint64_t seed, std::uint64_t counter) {
   constexpr std::uint64_t kEveryOther = 0x0000ffff0000ffffu;
   const std::uint64_t a = random_bits(seed, 2 * counter), b = random_bits(seed, 2 * counter + 1);

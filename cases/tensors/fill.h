@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Random numbers and fills. Counter-based: value i of a stream is a pure function of (seed, i),
-// made of integer and exactly rounded operations only, so every platform, compiler and number of
-// threads sees the same bytes.
+// Random numbers and fills. Counter-based: value i of a stream is a pure function of (seed, i).
+// Only integer and exactly rounded operations are used, so every platform, compiler and number of
+// threads produces the same bytes.
 #pragma once
 
 #include <cstdint>
@@ -21,22 +21,23 @@ double normal(std::uint64_t seed, std::uint64_t counter);   // mean 0, variance 
 std::int64_t integer(std::uint64_t seed, std::uint64_t counter, std::int64_t least,
                      std::int64_t most);
 
-// Fills rows [begin, end) of the last dimension of a bf16 or f32 tensor. `real`: each row has its
-// own scale of 1e-3..1e3 and one column in 64 is an outlier; the values of a row depend on (seed,
-// row).
+// How fill_real fills rows [begin, end) of the last dimension of a bf16 or f32 tensor: by default
+// each row has its own scale of 1e-3..1e3, and one column in 64 is an outlier. The values of a row
+// depend on (seed, row) only.
 struct RealFill {
-  double scale = 1;       // of a typical row
-  bool vary_rows = true;  // rows of very different norm
+  double scale = 1;       // standard deviation of a typical row
+  bool vary_rows = true;  // each row has its own scale, so norms differ widely
   bool outliers = true;
 };
 void fill_real(HostTensor& tensor, std::int64_t begin, std::int64_t end, std::uint64_t seed,
                const RealFill& how);
-// Small integers in [-most, most], never all zero in a row.
+// Fills with small integers in [-most, most]. Every row has at least one nonzero.
 void fill_integers(HostTensor& tensor, std::int64_t begin, std::int64_t end, std::uint64_t seed,
                    std::int64_t most);
-// Padding rows [begin, end): zero, NaN, infinity, 1e30; `foreign` leaves them as they are.
+// Fills padding rows [begin, end) with zero, NaN, infinity or 1e30. `foreign` leaves the rows
+// unchanged.
 void fill_dead(HostTensor& tensor, std::int64_t begin, std::int64_t end, DeadRows how);
-// NaN between the rows of a bf16 tensor.
+// Writes NaN between the rows of a bf16 tensor.
 void paint_gaps(HostTensor& tensor);
 
 }  // namespace plumb::cases

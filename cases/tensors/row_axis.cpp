@@ -20,7 +20,7 @@ namespace {
       fmt::join(spec.shape, ", "), rows, fmt::join(smaller.shape, ", "), fewer));
 }
 
-// Appends to `offsets` every place of the dimensions [from, to), each `begin` further on.
+// Appends the offset, plus `begin`, of every index combination of the dimensions [from, to).
 void walk(const TensorSpec& spec, std::size_t from, std::size_t to, std::int64_t begin,
           const std::vector<std::int64_t>& sizes, std::vector<std::int64_t>& offsets) {
   if (from == to) return offsets.push_back(begin);
@@ -57,7 +57,7 @@ RowPieces::RowPieces(const TensorSpec& spec, RowAxis axis)
     : step_(axis.per_row * spec.strides[axis.dimension]) {
   const std::vector<std::int64_t> sizes = sizes_of_row(spec, axis);
   std::size_t end = spec.shape.size();
-  // What lies side by side is one piece, but never more than a row.
+  // Merge contiguous inner dimensions into one piece, up to one row of the problem.
   while (end > axis.dimension && spec.strides[end - 1] == length_) length_ *= sizes[--end];
   walk(spec, 0, end, 0, sizes, offsets_);
 }

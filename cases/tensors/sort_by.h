@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A list in the order of a key; those of one key as they were. (std::stable_sort of libstdc++ 12
-// calls what C++17 deprecates, which clang does not pass over.)
+// Stable sort by a key. (std::stable_sort of libstdc++ 12 calls a function that C++17 deprecates,
+// and clang warns about it.)
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 
 namespace plumb::cases {
 
-// `before` orders two keys: std::greater<>() puts large ones first.
+// Sorts by key(element). `before` compares two keys: std::greater<>() puts large keys first.
 template <class Range, class Key, class Before = std::less<>>
 void sort_by(Range&& range, const Key& key, const Before& before = {}) {
   using Element = std::decay_t<decltype(*std::begin(range))>;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One set of inputs of a problem: what its live rows are filled with, and what its padding holds.
+// A step: one set of inputs of a problem, with the fill of live rows and the contents of padding.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +9,9 @@
 namespace plumb::cases {
 
 enum class Fill {
-  exact,       // every honest result has the same bits, or an exactly known value
+  exact,       // every right result has the same bits, or an exactly known value
   real,        // realistic magnitudes, rows of very different norm, outliers
-  adversarial  // the values that this op is known to get wrong
+  adversarial  // values that implementations of this op are known to get wrong
 };
 enum class DeadRows { zero, nan, infinity, huge, foreign };
 std::string_view name_of(Fill fill);

@@ -39,8 +39,9 @@ void check(const TensorSpec& spec) {
   }
 }
 
-// A shape that no machine holds would otherwise end the process without a word. A tensor is there
-// several times over: on the host, on the device, as expected values.
+// Throws BadRow for a tensor larger than a quarter of the memory, because several copies exist: on
+// the host, on the device, as expected values. Without this check a huge shape would end the
+// process without a message.
 void check_fits(const TensorSpec& spec, std::size_t bytes) {
   const auto memory =
       static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
@@ -215,7 +216,7 @@ std::vector<std::int64_t> contiguous_strides(const std::vector<std::int64_t>& sh
 std::size_t device_bytes(const HostTensor& tensor) {
   const std::vector<std::int64_t>& placement = tensor.spec().placement;
   if (placement.empty()) return tensor.bytes().size();
-  // Of the last piece, nothing behind its elements.
+  // The last piece may be shorter than the others.
   const std::size_t whole = bytes_per_piece(tensor);
   return static_cast<std::size_t>(placement.back()) * whole + tensor.bytes().size() -
          (placement.size() - 1) * whole;

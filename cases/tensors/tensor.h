@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tensors of a case on the host: shape, strides, and the bytes of the whole extent, gaps included,
-// so that what a kernel writes between rows is seen.
+// Host tensors of a case: shape, strides and bytes. The bytes include the gaps between rows, so
+// that writes of a kernel into the gaps are detected.
 #pragma once
 
 #include <algorithm>
@@ -19,8 +19,8 @@
 
 namespace plumb::cases {
 
-// Memory that is zero when it comes and costs nothing until it is touched: shapes are often asked
-// for without the values.
+// Allocator of zeroed memory that costs nothing until it is touched: tensors are often made for
+// their shapes only.
 template <class T>
 struct ZeroedAllocator {
   using value_type = T;
@@ -41,24 +41,26 @@ std::string_view name_of(Dtype dtype);
 enum class Role {
   input,    // must come back unchanged
   output,   // poisoned before every launch, judged after it
-  scratch,  // poisoned before every launch; judged where the op names it a visible intermediate
+  scratch,  // poisoned before every launch; judged if the op declares it a visible intermediate
   state     // survives from launch to launch (a tile plan); judged like an output
 };
 
-// Some places of one dimension of a larger tensor. Reports number rows as they are there.
+// A tensor that holds some indices of one dimension of a larger tensor. Reports use the larger
+// tensor's row numbers.
 struct Excerpt {
   std::size_t dimension = 0;
-  std::vector<std::int64_t> places = {};  // in the larger tensor, ascending
-  std::int64_t size = 0;                  // of the dimension there
+  std::vector<std::int64_t> places = {};  // indices in the larger tensor, ascending
+  std::int64_t size = 0;                  // size of the dimension in the larger tensor
 };
 
-// Whose bytes a tensor was made of that stands for one verdict only.
+// Names the stored tensor from whose bytes a tensor was extracted for one verdict.
 struct Origin {
   std::string tensor;
-  std::function<std::int64_t(std::int64_t row, std::int64_t column)> bit =
-      {};         // where an element starts there
-  int width = 0;  // bits of an element there; 0: as many as here
-  std::uint64_t (*encode)(std::uint64_t bits) = nullptr;  // as it stands there; null: as here
+  // Bit offset of an element in the origin.
+  std::function<std::int64_t(std::int64_t row, std::int64_t column)> bit = {};
+  int width = 0;  // bits per element in the origin; 0: as many as here
+  // Converts an element's bits to the origin's encoding; null: the encodings are equal.
+  std::uint64_t (*encode)(std::uint64_t bits) = nullptr;
 };
 
 struct Clues;
@@ -67,35 +69,38 @@ struct TensorSpec {
   std::string name;
   Dtype dtype = Dtype::f32;
   std::vector<std::int64_t> shape = {};
-  std::vector<std::int64_t> strides = {};  // in elements; empty = contiguous
+  std::vector<std::int64_t> strides = {};  // in elements; empty: contiguous
   Role role = Role::input;
-  // A tensor too large to hold: the host's pieces of it lie side by side, and piece i stands at
-  // piece placement[i] of a sparse region on the device, placement.back() + 1 pieces long.
+  // A tensor whose address range is too large for memory. The host holds only its pieces, one after
+  // another. On the device, piece i is at piece placement[i] of a sparse region that is
+  // placement.back() + 1 pieces long.
   bool sparse = false;
-  std::int64_t piece = 0;                    // elements; 0: a row of the first dimension
+  // Elements per piece; 0: one row of the first dimension.
+  std::int64_t piece = 0;
   std::vector<std::int64_t> placement = {};  // ascending
-  // An output that an op updates in place: before every launch it holds, instead of poison, the
-  // bytes of this input, which has the same dtype, shape, strides and placement.
+  // For an output that an op updates in place: the name of the input whose bytes it holds before
+  // every launch, instead of poison. Both have the same dtype, shape, strides and placement.
   std::string starts_as = {};
-  // What bytes stand for, and where the scales of codes are: "e4m3fn" and "scales, one of 128". For
-  // readers of stored results.
+  // For readers of stored results: what the bytes encode ("e4m3fn") and where the scales of codes
+  // are ("scales, one of 128").
   std::string format = "number", scale_layout = "none";
   std::optional<Excerpt> excerpt = {};
   std::shared_ptr<const Origin> origin = {};
-  std::shared_ptr<const Clues> clues = {};  // of what a launch stored; null: nothing is known
+  std::shared_ptr<const Clues> clues = {};  // set for outputs of a launch; null: unknown
 };
 
 class HostTensor {
  public:
-  // Throws BadRow for one that this machine's memory cannot hold.
+  // Throws BadRow if this machine's memory cannot hold the tensor.
   explicit HostTensor(TensorSpec spec);
   HostTensor(const HostTensor& other);
   HostTensor& operator=(const HostTensor& other);
   HostTensor(HostTensor&&) = default;
   HostTensor& operator=(HostTensor&&) = default;
-  // A tensor on the same bytes.
+  // A second tensor that shares these bytes.
   HostTensor alias() const;
-  // The same under another description. Throws std::invalid_argument if that has other bytes.
+  // Shares the bytes under another spec. Throws std::invalid_argument if that spec needs another
+  // number of bytes.
   HostTensor alias(TensorSpec spec) const;
 
   const TensorSpec& spec() const { return spec_; }
@@ -103,10 +108,12 @@ class HostTensor {
   std::int64_t extent() const;    // elements from the first to the last, gaps included
   std::int64_t rows() const;      // elements() / columns()
   std::int64_t columns() const;   // the last dimension; 1 for a scalar
-  std::int64_t row_offset(std::int64_t row) const;  // element offset of a row of the last dimension
-  // "[3, 0, 17]", in the tensor that this one is an excerpt of.
+  // Offset in elements of a row of the last dimension.
+  std::int64_t row_offset(std::int64_t row) const;
+  // Coordinates as text, "[3, 0, 17]". For an excerpt, those in the larger tensor.
   std::string coordinates(std::int64_t row, std::int64_t column) const;
-  // A row as that tensor numbers it, and how many it has. Its own, if it is an excerpt of none.
+  // For an excerpt: a row's number, and the number of rows, in the larger tensor. Otherwise the
+  // tensor's own.
   std::int64_t original_row(std::int64_t row) const;
   std::int64_t original_rows() const;
 
@@ -128,7 +135,7 @@ class HostTensor {
   const T* row(std::int64_t r) const {
     return data<T>() + row_offset(r);
   }
-  // Element as a double: decoded bf16, converted integer.
+  // An element as a double: bf16 is decoded, integers are converted.
   double value(std::int64_t row, std::int64_t column) const;
 
  private:
@@ -139,7 +146,7 @@ class HostTensor {
   std::shared_ptr<Bytes> bytes_;
 };
 
-// The elements in row-major order, gaps left out.
+// All elements in row-major order, without gaps.
 template <class T>
 std::vector<T> packed(const HostTensor& tensor) {
   std::vector<T> values;
@@ -151,19 +158,19 @@ std::vector<T> packed(const HostTensor& tensor) {
   return values;
 }
 
-// On all cores, where there are enough of them.
+// Compares on all cores if there are enough bytes.
 bool same_bytes(const std::byte* a, const std::byte* b, std::size_t bytes);
 
-// In elements, of a tensor without gaps.
+// Strides in elements of a tensor without gaps.
 std::vector<std::int64_t> contiguous_strides(const std::vector<std::int64_t>& shape);
 
-// Bytes that a tensor takes on the device.
+// Bytes that the tensor's address range takes on the device.
 std::size_t device_bytes(const HostTensor& tensor);
-// Of TensorSpec::piece.
+// Bytes of one piece (TensorSpec::piece).
 std::size_t bytes_per_piece(const HostTensor& tensor);
 
-// move(byte offset on the device, byte offset on the host, bytes) for each piece of a tensor: one,
-// or those of a sparse one.
+// Calls move(byte offset on the device, byte offset on the host, bytes) for each piece. A tensor
+// that is not sparse is one piece.
 void for_each_piece(const HostTensor& tensor, const auto& move) {
   const std::vector<std::int64_t>& placement = tensor.spec().placement;
   if (placement.empty()) return move(std::size_t{0}, std::size_t{0}, tensor.bytes().size());
@@ -175,7 +182,7 @@ void for_each_piece(const HostTensor& tensor, const auto& move) {
   }
 }
 
-// The tensors of a problem, by name. Order is the order of declaration.
+// The tensors of a problem, by name, in the order of declaration.
 class TensorSet {
  public:
   HostTensor& add(TensorSpec spec);
@@ -190,13 +197,14 @@ class TensorSet {
   std::vector<HostTensor> tensors_;
 };
 
-// What wrong rows of stored tensors may hold. A report says so; no verdict depends on it.
+// Values that wrong rows of an output may hold by mistake. Reports use them to explain a failure;
+// no verdict depends on them.
 struct Clues {
-  std::uint8_t poison = 0;               // the byte that outputs held before the launch
-  std::vector<HostTensor> offsets = {};  // integer inputs: "row_starts"
+  std::uint8_t poison = 0;               // byte value that outputs held before the launch
+  std::vector<HostTensor> offsets = {};  // integer inputs with offsets: "row_starts"
   struct EarlierStep {
     std::string name;  // "step 2"
-    TensorSet stored;  // outputs
+    TensorSet stored;  // outputs of that step
   };
   std::vector<EarlierStep> earlier = {};
 };

@@ -5,7 +5,8 @@
 
 namespace plumb::cases {
 
-// What a call of a graph was captured with is still allocated, to the same owner.
+// Checks a call of a graph: all memory whose addresses were captured with the call must still be
+// allocated to the same owner.
 void check_addresses(const CallRecorder::CallRecording& call, WatchedStep& step);
 
 }  // namespace plumb::cases

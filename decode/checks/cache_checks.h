@@ -10,17 +10,17 @@
 
 namespace plumb::cases {
 
-// A block that stands at two places of block tables without being part of a prefix that both
-// requests share. Block 0 is nobody's.
+// A block that is at two places of block tables without belonging to a prefix that both requests
+// share. Block 0 belongs to no request and is ignored.
 struct CommonBlock {
   std::int32_t block = 0;
-  std::int64_t here = 0, there = 0;  // places in the tables of both requests
+  std::int64_t here = 0, there = 0;  // places in the two requests' tables
 };
 // `tables`: [requests, width].
 std::optional<CommonBlock> block_of_two(std::span<const std::int32_t> tables, std::size_t width);
 
-// Blocks of the caches that changed belong to live tokens of the step, and no block to two requests
-// but as part of a prefix.
+// Checks that only blocks of the step's live tokens changed, and that two requests have no block in
+// common except those of a shared prefix.
 void check_caches(WatchedStep& step);
 
 }  // namespace plumb::cases

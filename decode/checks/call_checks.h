@@ -5,9 +5,10 @@
 
 namespace plumb::cases {
 
-// Every call of the twin's step: right on the bytes that it was given, the same as in the eager
-// step, and in live rows the same whatever padding holds. Says who writes what; returns how many
-// calls there are.
+// Checks every call of the step in the twin (the engine with a recorder in its graphs, watch.h).
+// The call must be right on the bytes that it read and equal the same call of the eager engine. Its
+// live rows must not depend on the contents of padding. Notes the writers of all outputs. Returns
+// the number of calls.
 std::int64_t check_calls(WatchedStep& step);
 
 }  // namespace plumb::cases

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which slots the attention of a token may be given, from the requests' own block tables: what no
-// single op can know.
+// Checks the slots that attention reads against the block tables of the requests. No single op can
+// check this, because each takes its lists as given.
 #pragma once
 
 #include <optional>
@@ -12,17 +12,18 @@
 
 namespace plumb::cases {
 
-// Of a layer's sparse_mla_decode: the window's slots in order; C128A: all states in order; C4A: as
-// many different states of the request as there are, up to k; V3.2: as many of its tokens. None for
-// padding. The first token for which that does not hold, in a line.
+// Checks the candidate lists of a sparse_mla_decode call. Right lists: window slots in order;
+// C128A: all states in order; C4A: min(k, number of states) distinct states of the request; V3.2:
+// likewise of its tokens. Padding has empty lists. Returns a line about the first token with a
+// wrong list.
 std::optional<std::string> wrong_candidates(const CallRecorder::CallRecording& attention,
                                             const device::decode::StepPlan& plan,
                                             const device::decode::Geometry& geometry);
 
-// Of a call that reads a layer's top-k: each row names different entries that its token may attend,
-// as many as there are or as are kept, and -1 behind them.
+// A wrong top-k of a layer, found in a call that reads it. In a right one each row names distinct
+// entries that its token may attend, min(k, number of entries) of them, and -1 after them.
 struct WrongTopK {
-  std::string op;  // that ought to have made it so
+  std::string op;  // the op to blame
   std::string text;
 };
 std::optional<WrongTopK> wrong_top_k(const CallRecorder::CallRecording& reader,

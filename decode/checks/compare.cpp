@@ -14,7 +14,7 @@ bool has(const TensorSet& tensors, const std::string& name) {
                      [&](const HostTensor& t) { return t.spec().name == name; });
 }
 
-// `got` with the expected bytes wherever neither call changed what was there.
+// `got` with the expected bytes wherever both calls left the old contents unchanged.
 HostTensor without_kept(const CallRecorder::CallRecording& got,
                         const CallRecorder::CallRecording& expected, const std::string& name) {
   HostTensor result = got.tensors.at(name);
@@ -30,7 +30,7 @@ HostTensor without_kept(const CallRecorder::CallRecording& got,
   return result;
 }
 
-// Nothing that is promised differs: what costs far less than a report.
+// Whether all elements that the op promises are equal. This is far cheaper than making a report.
 bool same_bits(const HostTensor& got, const HostTensor& wanted, const RowMask& rows,
                const ColumnRanges& columns) {
   if (got.bytes().size() != wanted.bytes().size()) return false;
@@ -66,7 +66,7 @@ RowMask promised_rows(const CallRecorder::CallRecording& recording, const Tensor
   return recording.problem->promised_rows_by_inputs(recording.step(), recording.tensors, spec);
 }
 
-// What the op promises, in rows of the first tokens if the tensor has rows of single tokens.
+// Rows that the op promises. If the tensor has a row per token, only those of the first tokens.
 RowMask rows_of(const CallRecorder::CallRecording& recording, const CallRecorder::TensorCopy& copy,
                 const TokenRows& first) {
   const HostTensor& tensor = recording.tensors.at(copy.tensor);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The same call in two runs of a decode step, bit for bit.
+// Compares one call in two runs of a decode step, bit for bit.
 #pragma once
 
 #include <optional>
@@ -11,32 +11,34 @@
 
 namespace plumb::cases {
 
-// The first `count` of a part's `tokens`, in tensors that have a row per token.
+// The first `count` of the `tokens` tokens of a part. Applies to tensors that have a row per token.
 struct TokenRows {
   std::int64_t tokens = 0, count = 0;
 };
 
-// Every byte of them, promised or not.
+// Whether all output bytes are equal, including those that the op does not promise.
 bool have_same_outputs(const CallRecorder::CallRecording& a, const CallRecorder::CallRecording& b);
 
-// The first output that differs in what the op promises, in a line; nothing if none does. What an
-// op keeps of a tensor that it changes in place is not compared: it is older than the call. Rows of
-// tokens behind the `defined` ones may hold anything.
+// A line about the first output whose promised elements (those that the op's contract defines)
+// differ; nullopt: none. Elements of an in-place tensor that the op leaves unchanged are not
+// compared, because they are older than the call. Rows of tokens after the `defined` ones are not
+// compared.
 std::optional<std::string> output_difference(const CallRecorder::CallRecording& got,
                                              const CallRecorder::CallRecording& expected,
                                              const TokenRows& defined);
 
-// The report of the first such output, in which `what` is wrong.
+// The report of the first output whose promised elements differ. `what`: the word for the failure,
+// such as "differs".
 std::optional<TensorReport> different_output(const CallRecorder::CallRecording& got,
                                              const CallRecorder::CallRecording& expected,
                                              const TokenRows& defined, std::string_view what);
 
-// The same, but only of tensors that have a row per token.
+// As output_difference, but compares only tensors that have a row per token.
 std::optional<std::string> live_row_difference(const CallRecorder::CallRecording& got,
                                                const CallRecorder::CallRecording& expected,
                                                const TokenRows& live);
 
-// The first input whose bytes differ, promised or not, and where each call has it.
+// The first input with different bytes, promised or not, and its address in each call.
 struct DifferentInput {
   std::string tensor;
   const std::byte *got, *expected;

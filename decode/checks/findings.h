@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is wrong with a step, put in order: the first finding names what went wrong first.
+// Findings about a step, in the order of its calls: the first finding names the op that went wrong
+// first.
 #pragma once
 
 #include <cstdint>
@@ -12,23 +13,23 @@ namespace plumb::cases {
 
 enum class Detector {
   error,       // a call threw
-  history,     // the host planned something else than the history of its requests gives
-  inputs,      // the device's inputs of the step are not what the host planned
+  history,     // the host's plan contradicts the history of its requests
+  inputs,      // inputs on the device differ from the host's plan
   ran,         // the replay wrote nothing at all
-  order,       // a step calls an op that its model does not have there, or leaves one out
-  address,     // a graph uses memory that its engine has given back
-  candidates,  // attention is pointed at other slots than the requests' own
-  convention,  // a call has another constant than the model was published with
-  metadata,    // V3.2: persistent buffers, or the plan that was kept, are not this step's
-  reference,   // an op is wrong on the bytes that it was given
-  state,    // bytes changed that no call has written, slots that no live token owns, blocks of two
-  eager,    // a call of the replay differs from the same call run eagerly on fresh state
-  twin,     // the graph with a recorder and the one without give different results
-  padding,  // what padding holds reaches a live row
-  path,     // the graph does not launch what the eager step launches, or is not there
-  cost,     // a step waits for the device, captures or plans again what it had
-  fresh,    // an engine made anew gives other results on the same requests and caches
-  alone     // a runner beside others gives other results than alone (side_by_side.h)
+  order,       // a step calls an op against its model's order, or reads another layer's results
+  address,     // a graph uses memory that its engine has freed
+  candidates,  // attention reads other slots than those of the request
+  convention,  // a constant of a call differs from the published model's
+  metadata,    // a plan that a kernel reads, or a persistent buffer of V3.2, does not fit this step
+  reference,   // an op is wrong on the bytes that it read
+  state,       // bytes changed without a writer or a live owner; a block has two requests
+  eager,       // a call of the replay differs from the same call run eagerly with fresh state
+  twin,        // results differ between the graph with a recorder and the one without
+  padding,     // the contents of padding change a live row
+  path,        // the graph launches other kernels than the eager step, or is missing
+  cost,        // a step waits for the device, captures again, or plans again
+  fresh,       // a newly created engine gives other results for the same requests and caches
+  alone        // an engine beside others gives other results than alone (side_by_side.h)
 };
 inline constexpr int kDetectors = 18;
 std::string_view name_of(Detector detector);
@@ -36,12 +37,12 @@ std::string_view name_of(Detector detector);
 struct Finding {
   Detector detector = Detector::reference;
   std::int64_t step = 0;
-  std::int64_t position = 0;  // of the call in its step; metadata first
+  std::int64_t position = 0;  // number of the call in its step; metadata is first
   std::string op, call;       // "sparse_mla_decode", "layer 1 attention"; "inputs" of the step
   std::string text;           // one line
 };
 
-// Of one step, by position; those of one position as they were found.
+// Findings of one step, ordered by position. Findings with equal position keep their order.
 class Findings {
  public:
   explicit Findings(std::int64_t step) : step_(step) {}

@@ -16,7 +16,7 @@ void append_rows(const WatchedEngine& watched, const std::uint16_t* out,
   watched.device->copy(to.data() + before, out, bytes, engine.stream());
 }
 
-// Both engines have their memory in the same order.
+// Copies all caches. Both engines allocate their memory blocks in the same order.
 void copy_caches(const WatchedEngine& from, WatchedEngine& to) {
   const auto &source = from.engine.memory().blocks(), &target = to.engine.memory().blocks();
   for (const auto& cache : from.engine.caches()) {

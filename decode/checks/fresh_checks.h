@@ -9,15 +9,15 @@
 
 namespace plumb::cases {
 
-// Live rows that a step of an engine has returned: of the target, then of the drafter.
+// Bytes of the live rows of the latest step's results: the target's, then the drafter's.
 std::vector<std::byte> live_results(const WatchedEngine& watched);
 
-// What an engine made anew makes of a step of an old one: the same requests, blocks and caches;
-// graphs, persistent buffers and states of its own. The step has not been taken yet.
+// Results of the step in a newly created engine with the requests, blocks and caches of `old`. Its
+// graphs, persistent buffers and states are new. `old` has not run the step yet.
 std::vector<std::byte> fresh_results(const ScheduledStep& scheduled, const DecodeSetup& setup,
                                      const WatchedEngine& old);
 
-// The requests of an engine, and what its caches hold; its work is over.
+// Copies requests and cache contents of an engine whose work has finished.
 void adopt(const WatchedEngine& old, WatchedEngine& fresh);
 
 }  // namespace plumb::cases

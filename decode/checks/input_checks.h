@@ -8,7 +8,8 @@
 
 namespace plumb::cases {
 
-// What the host planned of one input of the twin.
+// Planned contents of one input of the twin (the recorded engine, watch.h), and its range of device
+// memory.
 struct PlannedInput {
   std::string name;
   ByteRange there;
@@ -16,10 +17,11 @@ struct PlannedInput {
 };
 std::vector<PlannedInput> planned_inputs(const WatchedEngine& watched);
 
-// The device's inputs are what the host planned, and padding in them is what the contract says.
+// Checks that the device's inputs equal the host's plan, and that their padding is as the contract
+// says.
 void check_inputs(WatchedStep& step);
 
-// They were so too when this call read them.
+// Checks that the inputs also equalled the plan when this call read them.
 void check_inputs_of(const CallRecorder::CallRecording& call,
                      const std::vector<PlannedInput>& planned, WatchedStep& step);
 

@@ -11,7 +11,7 @@ namespace plumb::cases {
 
 namespace {
 
-// Of a key: 32 bits of request, 11 of rejections, 21 of position.
+// Layout of a key: 32 bits of request, 11 of rejections, 21 of position.
 constexpr std::int64_t kOfRequest = std::int64_t{1} << 32, kOfRejection = std::int64_t{1} << 21;
 
 }  // namespace

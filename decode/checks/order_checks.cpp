@@ -19,7 +19,7 @@ using Ops = std::vector<std::string_view>;
 
 void append(const Ops& ops, Ops& to) { to.insert(to.end(), ops.begin(), ops.end()); }
 
-// One layer of V4, from its projections to its router.
+// Fixed ops of one V4 layer, from its projections to its router.
 Ops v4_layer(Attention kind) {
   Ops ops{"q_kv_rms_norm", "q_head_rms_norm_rope", "quantize_and_insert_k_cache"};
   if (kind != Attention::window) append({"quantize_and_insert_k_cache"}, ops);
@@ -63,7 +63,8 @@ Ops drafter() {
   return ops;
 }
 
-// What metadata, indexer and attention call follows from the batch.
+// Whether the op has a fixed place in the model. Metadata, indexer and attention ops have none:
+// their calls depend on the batch.
 bool has_its_place(std::string_view op) {
   static const std::set<std::string_view> ops{"rms_norm",
                                               "fused_add_rms_norm",
@@ -101,7 +102,7 @@ void check_order(WatchedStep& step) {
   };
   for (const auto& part : engine.parts()) {
     const auto enqueued = step.twin.recorder->latest(part.name);
-    if (!part.replayed && enqueued && enqueued->tokens != part.tokens) return;  // no such part
+    if (!part.replayed && enqueued && enqueued->tokens != part.tokens) return;  // other rows
     for (const auto& call : step.twin.recorder->enqueued(part)) {
       const bool expected = next < wanted.size() && call->op == wanted[next];
       if (expected || !has_its_place(call->op)) {

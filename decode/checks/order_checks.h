@@ -5,8 +5,9 @@
 
 namespace plumb::cases {
 
-// Norms, mixes, rotations, cache writers and routers of the step are those of its model, each once
-// and in their places   [7.7, hazards J4]. An op that is called twice is right both times.
+// Checks that norms, mixes, rotations, cache writers and routers of the step are called once each,
+// in the order of the model   [7.7, hazards J4]. No other check sees an op that runs twice, because
+// each of its calls is right on its inputs.
 void check_order(WatchedStep& step);
 
 }  // namespace plumb::cases

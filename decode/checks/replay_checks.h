@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// That graphs do what the step is.
+// Checks that a graph does the same work as the eager step. plain, twin and eager are engines that
+// run the same step: with graphs, with recorded graphs, and eagerly (watch.h).
 #pragma once
 
 #include <optional>
@@ -9,16 +10,17 @@
 
 namespace plumb::cases {
 
-// Some call of the twin's step has read or written: copies were poisoned before it.
+// Checks that at least one call of the twin's step ran: the recorder's copies were poisoned before.
 bool check_ran(WatchedStep& step);
-// The plain engine's results are those of the twin.
+// Checks that the results of the plain engine equal those of the twin.
 void check_twin(WatchedStep& step);
-// The mode is the one that was asked for, and graphs launch what the eager step launches.
+// Checks that the graph mode is the requested one, and that graphs launch the kernels of the eager
+// step.
 void check_path(WatchedStep& step);
-// Nothing was captured in this step, and the host did not wait.
+// Checks that the step captured nothing and that the host did not wait.
 void check_cost(WatchedStep& step);
-// Of V3.2: the plan was kept if it is the one of the step before, which `before` is; nothing has
-// planned in between.
+// V3.2: checks that the plan was kept if the step before (`before`) has the same plan. Nothing may
+// have planned between the two steps.
 void check_kept_plan(const std::optional<device::decode::StepPlan>& before, WatchedStep& step);
 
 }  // namespace plumb::cases

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A model of every request, computed from the schedule alone: its tokens, which of them were
-// accepted, and what each cache entry has to hold. It checks what the host plans. Every slot of a
-// cache has a tag, which says what was written there last.
+// A model of every request, computed from the schedule alone: its tokens, how many were accepted,
+// and what each cache entry must hold. It checks the plans of the host. Each slot of a cache has a
+// tag that says which entry was written there last.
 #pragma once
 
 #include <array>
@@ -17,69 +17,69 @@
 
 namespace plumb::cases {
 
-// What a slot holds: the entry of a request (its token at a position, or its compressed state of a
-// number), made of all tokens up to there.
+// Contents of a slot: an entry of a request (the token at a position, or a numbered compressed
+// state), which depends on all tokens up to there.
 struct EntryTag {
-  std::uint64_t digest = 0;  // of these tokens; 0: nothing was written
+  std::uint64_t digest = 0;  // of all tokens up to the entry; 0: slot never written
   std::uint64_t request = 0;
   std::int64_t number = 0;
 };
 
-// A plan by which the caches of a request were filled outside of a step.
+// The plan of a fill of a request's caches outside of a step.
 struct CacheFill {
   std::uint64_t request = 0;
   device::decode::StepPlan plan;
 };
 
-// A part of the host that is wrong.
+// A wrong part of the host's plan.
 struct WrongPlan {
   std::string part;  // "positions", "block_tables", "prefix hit", "block release"
   std::string text;  // one line, with request, position and slot
 };
 
-// What is demanded of a host: that a step computes the scheduled tokens at their positions, that
-// each entry that a token attends holds what the request's own tokens give and is where the block
-// table says, and that no entry that some request still needs is overwritten. Which blocks a
-// request gets, when blocks go back after their last use, and what padding holds is the host's
-// choice.
+// Rules for a host. A step computes the scheduled tokens at their positions. Each entry that a
+// token attends is in the slot that the block table names and was computed from the request's own
+// tokens. No entry that a request still needs is overwritten. The host is free to choose the
+// blocks, when it gives them back after their last use, and the contents of padding.
 class RequestModel {
  public:
-  // The geometry outlives it.
+  // `geometry` outlives the model.
   explicit RequestModel(const device::decode::Geometry& geometry);
 
-  // Requests end and come before a step, whose caches are filled by these plans. The first wrong
-  // one.
+  // Applies the requests that end and come before a step, and the fills of their caches. Returns
+  // the first wrong plan.
   std::optional<WrongPlan> change(const ScheduledStep& scheduled,
                                   const std::vector<CacheFill>& fills);
-  // The plan of the step's batch. Its tokens then count as far as they were accepted.
+  // Checks the plan of the step's batch, then counts its accepted tokens.
   std::optional<WrongPlan> check(const ScheduledStep& scheduled,
                                  const device::decode::StepPlan& plan);
-  // A cache had no block left. Wrong if the requests of the step need fewer than there are.
+  // Called when a cache had no free block. An error if the requests of the step need fewer blocks
+  // than the cache has.
   std::optional<WrongPlan> check_shortage(const ScheduledStep& scheduled) const;
 
  private:
   static constexpr std::size_t kKinds = device::decode::kCaches;
   struct Story {
     std::uint64_t id = 0;
-    std::vector<std::int64_t> tokens;    // keys; behind the accepted ones those of the step
-    std::vector<std::uint64_t> digests;  // of the tokens up to each
+    std::vector<std::int64_t> tokens;    // keys: accepted tokens, then those of the step
+    std::vector<std::uint64_t> digests;  // of all tokens up to each token
     std::int64_t computed = 0, rejections = 0;
     std::int64_t planned_end = 0;                          // length in the plan of the step before
-    std::int64_t prefix = 0;                               // tokens that it came with
-    std::uint64_t behind = 0;                              // whose prefix that is; 0: nobody's
-    bool is_new = true;                                    // no step has had it
+    std::int64_t prefix = 0;                               // tokens of its shared prefix
+    std::uint64_t behind = 0;                              // request that owns the prefix; 0: none
+    bool is_new = true;                                    // no step has contained the request yet
     std::array<std::vector<std::int64_t>, kKinds> places;  // slot of each entry; -1: none
     std::int64_t end() const { return std::ssize(tokens); }
   };
   // A row of a plan: tokens [first, first + tokens) of a request.
   struct PlanRow {
     Story* story = nullptr;
-    std::int64_t row = 0, first_token = 0;  // in the plan
+    std::int64_t row = 0, first_token = 0;  // row and its first token in the plan
     std::int64_t first = 0, tokens = 0;
     bool prefill = false;
     std::int64_t end() const { return first + tokens; }
   };
-  // A token of a row, which completes entry `number` of a cache.
+  // An entry that a token of a row completes, with its planned slot and the block table's slot.
   struct NewEntry {
     const PlanRow& row;
     std::size_t cache = 0;
@@ -95,7 +95,7 @@ class RequestModel {
   void accept(const ScheduledStep& scheduled);
   std::map<std::uint64_t, std::int64_t> ends_in(const ScheduledStep& scheduled) const;
 
-  // plan_checks.cpp: what a plan says of its rows.
+  // plan_checks.cpp: rows of a plan.
   std::optional<WrongPlan> check_rows(const Rows& rows, const StepPlan& plan) const;
   std::optional<WrongPlan> check_row(const PlanRow& row, const StepPlan& plan) const;
   std::optional<WrongPlan> check_shift(const PlanRow& row, const StepPlan& plan) const;
@@ -105,7 +105,7 @@ class RequestModel {
   std::optional<WrongPlan> check_packed(const Rows& rows, const StepPlan& plan) const;
   std::optional<WrongPlan> check_prefills(const Rows& rows, const StepPlan& plan) const;
 
-  // entry_checks.cpp: where entries are read and written.
+  // entry_checks.cpp: slots that a plan reads and writes.
   std::optional<WrongPlan> check_reads(const Rows& rows, const StepPlan& plan) const;
   std::optional<WrongPlan> check_read(const PlanRow& row, std::size_t cache, std::int64_t number,
                                       std::int64_t slot) const;
@@ -119,9 +119,10 @@ class RequestModel {
                         std::int64_t number) const;
   std::uint64_t digest_of(const Story& story, std::size_t cache, std::int64_t number) const;
   std::int64_t first_seen(const Story& story, std::size_t cache) const;
-  // Block of the entries beside this one. -1: there are none.
+  // Block of the nearest earlier entry in the same page. -1: there is none.
   std::int64_t block_beside(const Story& story, std::size_t cache, std::int64_t number) const;
-  // Another entry that this slot holds and that a request still needs.
+  // The request that still needs the entry now in this slot. nullptr: none, or it is the same
+  // entry.
   const Story* needed_by(const NewEntry& entry) const;
   const EntryTag& tag(std::size_t cache, std::int64_t slot) const;
 

@@ -5,7 +5,7 @@
 
 namespace plumb::cases {
 
-// Memory in which no call of the step writes is what it was before.
+// Checks that memory that no call of the step writes is unchanged.
 void check_state(WatchedStep& step);
 
 }  // namespace plumb::cases

@@ -10,7 +10,7 @@ void* CountingDevice::note(void* memory, std::size_t bytes) {
 
 bool CountingDevice::known(const void* address) const {
   const auto* const at = static_cast<const std::byte*>(address);
-  const auto found = known_.lower_bound(at);  // the last that starts there or before
+  const auto found = known_.lower_bound(at);  // the last block that starts at or before `at`
   return found != known_.end() && at < found->first + found->second;
 }
 

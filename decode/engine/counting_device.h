@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Counts where the host waits for a device. What was allocated through it is known to be no
-// ordinary memory, so that copies to the latter, which wait, are told from the others.
+// Counts the places where the host waits for a device. It notes each allocation: a copy to any
+// other address goes to ordinary (pageable) host memory, and such a copy waits.
 #pragma once
 
 #include <cstdint>
@@ -16,10 +16,10 @@ class CountingDevice final : public ForwardingDevice {
  public:
   using ForwardingDevice::ForwardingDevice;
 
-  // Waits for a stream or for the device, and copies to ordinary memory.
+  // Waits for a stream or for the device, and copies to pageable host memory.
   std::int64_t synchronizations() const { return synchronizations_; }
-  // Waits for an event: for work of the past, as staging waits for the copies of the step before
-  // last. They need not take time.
+  // Waits for an event of earlier work. Staging waits for the copies of the step before last, which
+  // are usually over, so such a wait may take no time.
   std::int64_t event_waits() const { return event_waits_; }
 
   void* allocate(std::size_t bytes, std::string_view label) override;
@@ -36,7 +36,7 @@ class CountingDevice final : public ForwardingDevice {
   void* note(void* memory, std::size_t bytes);
   bool known(const void* address) const;
 
-  std::map<const std::byte*, std::size_t, std::greater<>> known_;  // bytes, by start
+  std::map<const std::byte*, std::size_t, std::greater<>> known_;  // bytes by start
   std::int64_t synchronizations_ = 0, event_waits_ = 0;
 };
 

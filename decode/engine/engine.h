@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A decode step as a serving engine runs it: requests over paged caches, inputs in persistent
-// buffers, metadata built before the step, the layers eager or replayed.
+// Runs decode steps as a serving engine does: requests over paged caches, inputs in persistent
+// buffers, metadata built before each step, layers run eagerly or replayed from graphs.
 #pragma once
 
 #include <cstdint>
@@ -20,19 +20,20 @@
 
 namespace plumb::device::decode {
 
-// A request of a step and how many of its tokens come next: those that decode stand first.
+// A request of a step and its number of tokens in this step. Requests that decode stand before
+// prefills.
 struct Scheduled {
   std::uint64_t request = 0;
   std::int64_t tokens = 1;
   bool prefill = false;
-  std::int64_t accepted = kAll;  // the first so many count: at least one, where it decodes
+  std::int64_t accepted = kAll;  // leading tokens that count as accepted; at least 1 for a decode
   static constexpr std::int64_t kAll = -1;
 };
 
 class Engine {
  public:
-  // Without a mode: the one that suits the model. Throws std::invalid_argument for one that the
-  // model cannot have.
+  // Without `mode`: the mode that the model chooses. Throws std::invalid_argument for a mode that
+  // the model does not support.
   Engine(Device& device, const device::Implementation& ops, Geometry geometry,
          std::optional<GraphMode> mode = std::nullopt, Policies policies = {},
          std::uint64_t seed = 1);
@@ -40,85 +41,87 @@ class Engine {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  // A request whose first `tokens` tokens are in the caches already (a prefix hit). Throws
-  // std::invalid_argument for one that is there or does not fit.
+  // Adds a request and fills the caches with its first `tokens` tokens, as after a prefix hit.
+  // Throws std::invalid_argument if the request exists already or does not fit.
   void admit(std::uint64_t request, std::int64_t tokens);
-  // As admit, but for what the caches hold: that is the caller's to copy.
+  // As admit, but writes no cache: the caller copies the entries.
   void admit_without_fill(std::uint64_t request, std::int64_t tokens);
-  // A request that shares the blocks of another's first `tokens` tokens; those of the window that
-  // the other has given back are filled again, in blocks of its own. Throws std::invalid_argument
-  // unless these tokens are whole blocks.
+  // Adds a request that shares the blocks of the first `tokens` tokens of `other`. Window blocks
+  // that `other` has given back are allocated anew and filled. Throws std::invalid_argument unless
+  // these tokens fill whole blocks.
   void admit_behind(std::uint64_t request, std::uint64_t other, std::int64_t tokens);
-  // As admit_behind, but for these blocks: what they hold is the caller's to copy.
+  // As admit_behind, but does not fill the new window blocks: the caller copies their entries.
   WindowGap admit_behind_without_fill(std::uint64_t request, std::uint64_t other,
                                       std::int64_t tokens) {
     return requests_.admit_behind(request, other, tokens);
   }
   void finish(std::uint64_t request);
-  // Captures every size, the largest first. Mode none: nothing. What is not captured here is when a
-  // step first needs it.
+  // Captures every size, the largest first. In mode none it does nothing. A size that is not
+  // captured here is captured when a step first needs it.
   void capture();
-  // The n-th of these once more, in place of the graphs that are there.
+  // Captures the n-th of these sizes again and replaces its graphs.
   void recapture(std::int64_t n);
-  // Padding alone, of as many tokens as such a batch has: nobody's caches are written.
+  // Runs a step of padding rows only, as many as a batch of `tokens` tokens has. No request's
+  // caches are written.
   void run_dummy(std::int64_t tokens);
-  // The requests of another engine of this geometry, with their blocks; what the caches hold is the
-  // caller's to copy.
+  // Takes over the requests of another engine of the same geometry, with their block numbers. The
+  // caller copies the contents of the caches.
   void adopt_requests(const Engine& other) { requests_.adopt(other.requests_); }
 
-  // Enqueues the next query tokens of these requests. Nobody: as many rows of padding as one
-  // request has, which is what an idle rank runs. Throws std::invalid_argument for a batch that
-  // does not fit, or that the model cannot have.
+  // Enqueues the next query tokens of these requests. An empty batch runs the padding rows of one
+  // request, as an idle rank does. Throws std::invalid_argument for a batch that does not fit or
+  // that the model does not support.
   void step(const std::vector<Scheduled>& batch, const Padding& padding = {});
-  // All of them decode what they may.
+  // As above: each request decodes its full number of query tokens.
   void step(const std::vector<std::uint64_t>& scheduled, const Padding& padding = {});
-  // As step, but eagerly on a fresh state, at the padded size that it has or would have.
+  // As step, but eagerly and with a fresh attention state, at the padded size that step would use.
   void step_eagerly(const std::vector<Scheduled>& batch, const Padding& padding = {});
   void step_eagerly(const std::vector<std::uint64_t>& scheduled, const Padding& padding = {});
 
   const Geometry& geometry() const { return geometry_; }
-  // Whether the kernel of `op` declares this value of a contract, "plan=none".
+  // Whether the kernel of `op` declares this value of a choice of its contract, such as
+  // "plan=none".
   bool chooses(std::string_view op, std::string_view choice) const {
     return call_.chooses(op, choice);
   }
-  // Throws std::out_of_range if there is none of the id.
+  // Throws std::out_of_range if no request has this id.
   const Request& request(std::uint64_t id) const { return requests_.at(id); }
-  // Of the latest step, or of what was prepared since. A step that was not planned, because it was
-  // refused, has one without tokens.
+  // Plan of the latest step, or of inputs prepared since. After a step that was refused before it
+  // was planned, the plan has no tokens.
   const StepPlan& plan() const { return plan_; }
-  // What the host planned for the latest step, all of it, and where it should be.
+  // All arrays that the host planned for the latest step, with their device addresses.
   std::vector<Transfer> planned_inputs() const;
   const std::uint16_t* out() const { return model_->out(); }  // bf16 [tokens, hidden]
-  // Of the target, then of the drafter.
+  // Caches of the target, then those of the drafter.
   std::vector<CacheView> caches() const;
   Counters counters() const;
-  Counters latest() const { return counters() - before_step_; }  // of the latest step
+  Counters latest() const { return counters() - before_step_; }  // counts of the latest step
   const ModelRunner& target() const { return *target_; }
-  const ModelRunner* drafter() const { return drafter_.get(); }       // nullptr: none
+  const ModelRunner* drafter() const { return drafter_.get(); }       // nullptr: no drafter
   const std::uint16_t* drafter_out() const { return draft_->out(); }  // bf16 [tokens, hidden]
-  GraphKind kind() const { return kind_; }                            // how the latest step was run
-  // Parts of the latest step in their order, as an observer was told of them.
+  GraphKind kind() const { return kind_; }                            // of the latest step
+  // Parts of the latest step, in the order in which the observer was told of them.
   StepSegments::Parts parts() const;
   void observe(CallObserver* observer) { call_.observe(observer); }
   void exchange(CallExchange* exchange) { call_.exchange(exchange); }
-  // All that steps read and write, but for the inputs that the host sends.
+  // All memory that steps read and write, except the inputs that the host sends.
   const EngineMemory& memory() const { return memory_; }
-  // Memory that comes and goes: temporaries and attention states.
+  // Memory that is allocated and freed while steps run: temporaries and attention states.
   const CachingAllocator& temporaries() const { return temporaries_; }
   CachingAllocator& temporaries() { return temporaries_; }
   Stream stream() const { return stream_; }
 
  private:
-  // Without `fills`, no kernel runs.
+  // fills = false: launches no kernel.
   void admit(std::uint64_t id, std::int64_t tokens, bool fills);
   void fill_caches(std::uint64_t request, std::int64_t tokens);
   void fill_gap(const Request& request, const WindowGap& gap);
-  // Inputs and metadata of a step, before any model runs.
+  // Plans and sends the inputs of a step and builds its metadata, before a model runs.
   void prepare(const std::vector<Query>& queries, const ModelRunner::Dispatch& dispatch,
                const Padding& padding);
   void send();
   std::vector<Scheduled> decoding(const std::vector<std::uint64_t>& scheduled) const;
-  // With blocks for its tokens.
+  // Allocates cache blocks for the new tokens of each request.
   std::vector<Query> reserve(const std::vector<Scheduled>& batch);
   void refuse_misfits(const std::vector<Query>& queries) const;
   ModelRunner::Dispatch dispatch(const std::vector<Query>& queries);
@@ -144,7 +147,7 @@ class Engine {
   Staging staging_;
   std::unique_ptr<Model> model_, draft_;
   std::unique_ptr<ModelRunner> target_, drafter_;
-  StepPlan plan_, earlier_plan_;  // what is prepared, or was last; of the step before
+  StepPlan plan_, earlier_plan_;  // prepared now or last; the plan of the step before
   GraphKind kind_ = GraphKind::none;
   std::int64_t steps_ = 0, sends_ = 0, oversized_steps_ = 0, metadata_launches_ = 0;
   Counters before_step_;

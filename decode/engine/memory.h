@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Device memory of one owner: freed with it, and listed for who checks that what a graph captured
-// is still there.
+// Device memory of one owner, freed with the owner. A list of the blocks lets checks test whether
+// the addresses that a graph captured are still allocated.
 #pragma once
 
 #include <cstddef>
@@ -21,12 +21,13 @@ class EngineMemory {
   EngineMemory(const EngineMemory&) = delete;
   EngineMemory& operator=(const EngineMemory&) = delete;
 
-  // As the device gives it (poisoned), of at least one element. Throws DeviceError.
+  // At least one element, holding what the device leaves there (poison). Throws DeviceError.
   template <class T>
   T* allocate(std::int64_t count, std::string_view label) {
     return static_cast<T*>(bytes(static_cast<std::size_t>(count) * sizeof(T), label));
   }
-  // Of which a step reads nothing but what it has written: between two steps it may hold anything.
+  // Scratch: a step reads only what the same step has written there. Between two steps the memory
+  // may hold anything.
   template <class T>
   T* allocate_scratch(std::int64_t count, std::string_view label) {
     T* const memory = allocate<T>(count, label);

@@ -41,7 +41,7 @@ ModelRunner::ModelRunner(Model& model, const std::string& part, GraphMode mode,
   }
 }
 
-// A FULL graph has whole requests only, and no more than there can be.
+// A FULL graph holds whole requests only, at most max_requests of them.
 bool ModelRunner::has_size(GraphKind kind, std::int64_t tokens) const {
   if (in_pieces(kind)) return true;
   const Geometry& geometry = site_.geometry;

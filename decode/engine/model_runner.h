@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A model with its graphs: pads a batch to a captured size, replays or runs eagerly, and counts
-// what it did   [10.2]. Target and drafter have one each.
+// Runs a model with its graphs: pads a batch to a captured size, replays a graph or runs eagerly,
+// and counts both   [10.2]. Target and drafter have a runner each.
 #pragma once
 
 #include <cstdint>
@@ -18,16 +18,16 @@ namespace plumb::device::decode {
 
 struct GraphCounters {
   std::int64_t eager_steps = 0, captures = 0, graph_launches = 0;
-  std::int64_t recaptures = 0;  // of a padded batch that had been captured already
+  std::int64_t recaptures = 0;  // captures of a padded batch that was captured before
 };
 
 class ModelRunner {
  public:
-  // Throws std::invalid_argument for a mode that the model cannot have.
+  // Throws std::invalid_argument for a mode that the model does not support.
   ModelRunner(Model& model, const std::string& part, GraphMode mode, const StepSite& site);
 
-  // How a batch is run, and to how many tokens it is padded: to the smallest captured size that is
-  // enough, or not at all.
+  // How a batch is run and its padded number of tokens: the smallest captured size that holds the
+  // batch, or the batch's own size if no graph is used.
   struct Dispatch {
     GraphKind kind = GraphKind::none;
     std::int64_t tokens = 0;
@@ -37,15 +37,15 @@ class ModelRunner {
     }
   };
   Dispatch dispatch(const BatchDescriptor& batch) const;
-  // Would the batch be in a graph, were it not larger than every captured size?
+  // Whether the batch runs without a graph only because it is larger than every captured size.
   bool outgrows_graphs(const BatchDescriptor& batch) const;
-  // Every kind and size that dispatch can name, in the order of capture: pieces before whole steps,
-  // the largest first   [10.3].
+  // Every kind and size that dispatch can return, in the order of capture: piecewise graphs before
+  // full graphs, the largest size first   [10.3].
   std::vector<Dispatch> captures() const;
 
-  // The plan's inputs and metadata stand in their buffers. A graph that is missing is captured.
+  // Runs a step whose inputs and metadata are in their buffers. A missing graph is captured first.
   void run(GraphKind kind, const StepPlan& plan);
-  // The same shapes without graphs, on a fresh attention state.
+  // The same shapes as run, without graphs and with a fresh attention state.
   void run_eagerly(GraphKind kind, const StepPlan& plan);
   void capture(GraphKind kind, const StepPlan& plan);
 
@@ -54,12 +54,13 @@ class ModelRunner {
   const GraphCounters& counters() const { return counters_; }
   const GraphRunner& graphs(GraphKind kind) const { return *runners_.at(kind); }
   BatchDescriptor key(GraphKind kind, const StepPlan& plan) const;
-  // What is enqueued eagerly for this plan, on a fresh state: all of it, or but what breaks.
+  // Nodes that an eager run of this plan enqueues, with a fresh state: all of them, or only those
+  // that graphs of this kind capture (`captured`).
   enum class Which { all, captured };
   std::vector<GraphNode> eager_nodes(GraphKind kind, const StepPlan& plan, Which which) const;
-  // Parts of the latest step, as an observer was told of them.
+  // Parts of the latest step, as the observer was told of them.
   const StepSegments::Parts& parts() const { return parts_; }
-  // Whether everything that graphs captured the addresses of is still theirs.
+  // Whether all memory whose addresses graphs captured is still allocated to its owner.
   bool owns_what_it_captured() const;
 
  private:
@@ -71,8 +72,8 @@ class ModelRunner {
   GraphMode mode_;
   StepSegments segments_;
   std::map<GraphKind, std::unique_ptr<GraphRunner>> runners_;
-  std::set<BatchDescriptor> captured_;     // as padded, whatever they are kept under
-  std::shared_ptr<AttentionState> state_;  // of the latest eager step
+  std::set<BatchDescriptor> captured_;     // padded batches captured, under any key
+  std::shared_ptr<AttentionState> state_;  // attention state of the latest eager step
   StepSegments::Parts parts_;
   GraphCounters counters_;
 };

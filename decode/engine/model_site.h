@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where a model stands and what it is made on.
+// The engine's objects that a model is made with and uses.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +11,14 @@
 
 namespace plumb::device::decode {
 
-// All of it outlives the model.
+// Every object referenced here outlives the model.
 struct ModelSite {
   const Requests& requests;
-  plumb_format dialect;  // what the platform's own encoders write; C4A and C128A: e4m3fn   [2.11]
+  plumb_format dialect;  // FP8 of the platform's encoders; C4A and C128A: e4m3fn [2.11]
   const Policies& policies;
   Device& device;
   Stream stream;
-  EngineMemory& memory;  // what is left there keeps its address
+  EngineMemory& memory;  // memory with addresses that never change
   CachingAllocator& temporaries;
   std::uint64_t seed;
 };

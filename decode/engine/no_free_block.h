@@ -5,7 +5,7 @@
 
 namespace plumb::device::decode {
 
-// All blocks of a cache belong to requests.
+// Thrown if requests own all blocks of a cache.
 class NoFreeBlock : public std::runtime_error {
  public:
   NoFreeBlock() : std::runtime_error("no block of the cache is free") {}

@@ -30,9 +30,9 @@ std::int64_t Request::slot(Cache cache, std::int64_t i, const Geometry& geometry
 
 std::int64_t Request::token(std::int64_t position) const {
   constexpr std::int64_t kRequest = std::int64_t{1} << 32;
-  constexpr std::int64_t kTokens = std::int64_t{1} << 21;  // contexts are shorter
+  constexpr std::int64_t kTokens = std::int64_t{1} << 21;  // larger than any context
   if (position < std::ssize(tokens)) return tokens[static_cast<std::size_t>(position)];
-  // Rejected tokens have successors at their positions.
+  // A token that replaces a rejected one at the same position has another key.
   return static_cast<std::int64_t>(id) * kRequest + rejections % (kRequest / kTokens) * kTokens +
          position;
 }
@@ -97,7 +97,8 @@ void Requests::share(const Request& from, std::int64_t tokens, Request& to) cons
   to.tokens.assign(from.tokens.begin(), from.tokens.begin() + tokens);
 }
 
-// Blocks that the request's window still sees and that are nobody's: the first ones, if any.
+// Allocates window blocks that the request still sees and that it does not share (entry 0). They
+// are the first visible ones.
 WindowGap Requests::take_gap(Request& request) {
   constexpr auto kWindow = static_cast<std::size_t>(Cache::window);
   auto& blocks = request.blocks[kWindow];

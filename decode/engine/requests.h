@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Requests in progress and the blocks of the paged caches that they own.
+// Requests in progress, and the blocks of the paged caches that each owns.
 #pragma once
 
 #include <cstdint>
@@ -15,35 +15,36 @@ namespace plumb::device::decode {
 struct Request {
   std::uint64_t id = 0;
   std::int64_t computed = 0;  // tokens whose entries are in the caches
-  // How often not all tokens of a step were accepted: those at the same positions are others then.
+  // Steps in which some tokens were rejected. The tokens that later take these positions are other
+  // tokens, so their keys differ.
   std::int64_t rejections = 0;
-  std::vector<std::int32_t> blocks[kCaches];  // 0: given back
-  std::vector<std::int64_t> tokens;           // keys of those that are computed
+  std::vector<std::int32_t> blocks[kCaches];  // block tables; 0: block was given back
+  std::vector<std::int64_t> tokens;           // keys of the computed tokens
 
-  // Key of the token at a position: of one that is computed, or of the next one there.
+  // Key of the token at a position, either computed or the next one to be computed there.
   std::int64_t token(std::int64_t position) const;
-  // So many more tokens are in the caches.
+  // Counts `more` further tokens as computed.
   void count(std::int64_t more);
 
-  // Of its entry number i: a token's position, or the number of a compressed state.
+  // Slot of entry i: i is the position of a token, or the number of a compressed state.
   std::int64_t slot(Cache cache, std::int64_t i, const Geometry& geometry) const;
 };
 
-// The blocks of one cache. Block 0 belongs to nobody: it is what -1 may be clamped to.
+// The blocks of one cache. No request gets block 0: a slot of -1 may be clamped to it.
 class BlockPool {
  public:
-  // The order in which blocks are handed out is a permutation by the seed.
+  // The seed permutes the order in which blocks are handed out.
   BlockPool(std::int64_t blocks, std::uint64_t seed);
-  std::int32_t take();  // throws std::runtime_error if none is left
+  std::int32_t take();  // throws NoFreeBlock (a std::runtime_error) if no block is left
   void share(std::int32_t block) { ++owners_[static_cast<std::size_t>(block)]; }
-  // Free again when its last owner has given it back.
+  // The block is free again once its last owner has given it back.
   void give_back(std::int32_t block);
 
  private:
   std::vector<std::int32_t> free_, owners_;
 };
 
-// Entries [begin, end) of a request's window that a prefix hit did not find.
+// Entries [begin, end) of a request's window that a prefix hit did not find in shared blocks.
 struct WindowGap {
   std::int64_t begin = 0, end = 0;
 };
@@ -52,22 +53,22 @@ class Requests {
  public:
   Requests(const Geometry& geometry, const RequestPolicy& policy, std::uint64_t seed);
 
-  // Throws std::invalid_argument for a request that is there already.
+  // Throws std::invalid_argument if the request exists already.
   Request& admit(std::uint64_t id);
-  // With the blocks of another's first `tokens` tokens. Blocks of the window that the other has
-  // given back are new ones: what they have to hold is returned. Throws std::invalid_argument
-  // unless these tokens are whole blocks.
+  // Adds a request that shares the blocks of the first `tokens` tokens of `other`. Window blocks
+  // that `other` has given back are allocated anew; returns the entries that the caller must fill.
+  // Throws std::invalid_argument unless these tokens fill whole blocks.
   WindowGap admit_behind(std::uint64_t id, std::uint64_t other, std::int64_t tokens);
-  // All requests of another engine, with the blocks that they own there.
+  // Copies all requests of another engine, with the block numbers that they own there.
   void adopt(const Requests& other);
-  // Its blocks are the next to be handed out. Throws std::out_of_range if there is none of the id.
+  // Removes the request. Its blocks that no other request shares are the next to be handed out.
+  // Throws std::out_of_range if no request has this id.
   void finish(std::uint64_t id);
   Request& at(std::uint64_t id) { return requests_.at(id); }
   const Request& at(std::uint64_t id) const { return requests_.at(id); }
-  // Blocks for its first `tokens` tokens.
+  // Allocates blocks for the first `tokens` tokens of the request.
   void reserve(Request& request, std::int64_t tokens);
-  // The request goes on behind what is computed: blocks that its window has left go back, if the
-  // geometry frees them.
+  // Gives back blocks that lie before the window of the next token, if geometry.frees_window.
   void leave(Request& request);
 
   std::int64_t blocks(Cache cache) const { return geometry_.blocks(cache); }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Pinned memory through which a step's inputs reach the device without a wait: a mirror of their
-// buffers, twice. A copy from pinned memory reads it when the copy runs, so a mirror is written
-// again only when the copies of the step before last are over.
+// Pinned memory through which the inputs of a step reach the device without a wait: two mirrors of
+// the input buffers, used in turn. A copy from pinned memory reads it when the copy runs, so a
+// mirror is written again only after the copies of the step before last have run.
 #pragma once
 
 #include <cstddef>
@@ -15,14 +15,14 @@ namespace plumb::device::decode {
 
 class Staging {
  public:
-  // For transfers into this memory. `waits`: as it has to be; else a mirror is written while its
-  // copies may be pending.
+  // `buffers`: destination of the transfers. waits = false (a fault): a mirror is overwritten while
+  // copies from it may still be pending.
   Staging(Device& device, const EngineMemory& buffers, bool waits = true);
   ~Staging();
   Staging(const Staging&) = delete;
   Staging& operator=(const Staging&) = delete;
 
-  // Enqueues all copies. Throws std::out_of_range for one that goes elsewhere.
+  // Enqueues all copies. Throws std::out_of_range for a destination outside `buffers`.
   void send(const std::vector<Transfer>& transfers, Stream stream);
 
  private:
@@ -31,7 +31,7 @@ class Staging {
     Event copied = nullptr;
     bool used = false;
   };
-  std::size_t place_of(const void* address) const;  // in a mirror
+  std::size_t place_of(const void* address) const;  // offset of a device address within a mirror
 
   Device& device_;
   const EngineMemory& buffers_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the host tells the device before a step: planned in ordinary memory, sent to buffers whose
-// addresses never change, because a captured graph reads them   [10.4].
+// Inputs of a step: planned in host memory, then sent to device buffers whose addresses never
+// change, because captured graphs read them   [10.4].
 #pragma once
 
 #include <cstdint>
@@ -16,67 +16,67 @@
 
 namespace plumb::device::decode {
 
-// Tokens of all scheduled requests, in their order, those that decode first, and padding behind
-// them up to the captured size. Rows of padding requests: no tokens, no context, slot -1.
+// Tokens of the scheduled requests in order: decodes, then prefills, then padding up to the
+// captured size. Padding requests have no tokens, no context and slot -1.
 struct StepPlan {
   std::int64_t live_tokens = 0, live_requests = 0;
-  std::int64_t tokens = 0, requests = 0;  // with padding
-  std::int64_t attended = 0;              // tokens with metadata: what indexer and attention run on
+  std::int64_t tokens = 0, requests = 0;  // padding included
+  std::int64_t attended = 0;              // tokens that indexer and attention run on
   std::int64_t num_decode_tokens = 0, num_decodes = 0, num_prefills = 0;
-  bool uniform = true;                        // as is_uniform says
-  std::int64_t next_n = 0;                    // most tokens of a request that decodes
-  bool packed = false;                        // not all of these have as many
-  std::vector<std::int64_t> token_keys;       // of the embedding: request and position
-  std::vector<std::int64_t> next_token_keys;  // of the token behind each
+  bool uniform = true;                        // result of is_uniform
+  std::int64_t next_n = 0;                    // largest number of tokens of a request that decodes
+  bool packed = false;                        // decodes have different token counts
+  std::vector<std::int64_t> token_keys;       // request and position, for the embedding
+  std::vector<std::int64_t> next_token_keys;  // token_keys of each token's successor
   std::vector<std::int64_t> positions;
-  std::vector<std::int64_t> slot_mapping[kCaches];  // of the token; of the state that it completes
-  std::vector<std::int64_t> state_keys[kCaches];    // what that state is made of
+  std::vector<std::int64_t> slot_mapping[kCaches];  // slot of token or completed state
+  std::vector<std::int64_t> state_keys[kCaches];    // key of the state that the token completes
   std::vector<std::int32_t> query_start_loc, seq_lens;
   std::vector<std::int32_t> block_tables[kCaches];  // [requests, blocks of a request]
   std::vector<std::int32_t> state_lens;             // entries that the indexer may score   [4.6]
   std::vector<std::uint8_t> is_padding;
-  // Of a packed batch: tokens of each request that decodes, and state_lens as [decodes, next_n], 0
-  // where a request has no such token.
+  // For a packed batch: tokens of each request that decodes, and state_lens as [decodes, next_n],
+  // with the length of the last token where a request has fewer than next_n tokens.
   std::vector<std::int32_t> decode_lens, packed_state_lens;
   PrefillPlan prefill;
 
   std::int64_t prefill_tokens() const { return live_tokens - num_decode_tokens; }
-  // Of those with metadata, padding requests included.
+  // Rows of decodes among the tokens with metadata, padding requests included.
   std::int64_t decode_rows() const { return attended - prefill_tokens(); }
 };
 
-// Does every request decode as many tokens as it may? Only such a batch is captured whole, and
-// padded with requests   [10.1, 10.2].
+// Whether every request decodes its maximum number of tokens. Only such a batch is captured as a
+// FULL graph and padded with requests   [10.1, 10.2].
 bool is_uniform(const Geometry& geometry, const std::vector<Query>& queries);
 
-// What stands where the contract leaves it open: embeddings of padding rows, block tables of
-// padding requests. Results of live rows must not depend on it.
+// Values that the contract leaves free: embeddings of padding rows, block tables of padding
+// requests. Results of live rows must not depend on them.
 struct Padding {
   std::int64_t token_key = 0;
   std::int32_t block = 0;
 };
 
-// What is padded: a FULL graph holds the attention of padding requests too, and its batch is
-// uniform; around any other graph the attention has the live ones   [10.2].
+// What is padded. A FULL graph contains the attention of padding requests too, and its batch is
+// uniform. With any other graph the attention runs on live requests only   [10.2].
 enum class Padded { tokens_and_requests, tokens };
 
-// The requests' next query tokens; their blocks are there (Requests::reserve). Throws
-// std::invalid_argument for a prefill in front of a request that decodes, for a query without
-// tokens and for one with more than may be decoded.
+// Plans the next query tokens of the requests, whose blocks are reserved already
+// (Requests::reserve). Throws std::invalid_argument for a prefill before a request that decodes,
+// for a query without tokens, and for a decode with too many tokens.
 StepPlan plan_step(const Geometry& geometry, const std::vector<Query>& queries,
                    std::int64_t padded_tokens, const Padding& padding, const InputsPolicy& policy,
                    Padded padded = Padded::tokens_and_requests);
 
-// Device addresses, for max_tokens and max_requests.
+// Device arrays for a StepPlan, large enough for max_tokens and max_requests.
 struct StepInputs {
   StepInputs(const Geometry& geometry, EngineMemory& memory);
 
   std::int64_t* token_keys;
   std::int64_t* next_token_keys;
   std::int64_t* positions;
-  std::int64_t* draft_positions;  // of the drafter; none without one
+  std::int64_t* draft_positions;  // positions for the drafter; nullptr without one
   std::int64_t* slot_mapping[kCaches];
-  std::int64_t* state_keys[kCaches];  // none for the window
+  std::int64_t* state_keys[kCaches];  // none for the window cache
   std::int32_t* query_start_loc;
   std::int32_t* seq_lens;
   std::int32_t* block_tables[kCaches];
@@ -86,14 +86,14 @@ struct StepInputs {
   PrefillInputs prefill;
 };
 
-// One array of a plan and where it goes.
+// One array of a plan and its destination.
 struct Transfer {
   std::string_view name;
   void* to = nullptr;
   const void* from = nullptr;
   std::size_t bytes = 0;
 };
-// Those that are not empty. `sent`: how many steps' were before.
+// Transfers of all arrays that are not empty. `sent`: number of steps sent before.
 std::vector<Transfer> transfers(const StepPlan& plan, const StepInputs& inputs,
                                 const InputsPolicy& policy, std::int64_t sent = 0);
 

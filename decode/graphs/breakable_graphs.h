@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A capture that stops for what breaks: [graph, closure, graph, ...], replayed in order   [10.5].
-// The step itself decides where it ends, so that nothing has to be known of its pieces before.
+// A capture that is interrupted by segments that break: [graph, closure, graph, ...], replayed in
+// order   [10.5]. The step ends a graph when it comes to such a segment, so that the runner need
+// not know the pieces in advance.
 #pragma once
 
 #include <functional>
@@ -19,11 +20,12 @@ class BreakableGraphs final : public GraphRunner {
   bool has(const BatchDescriptor& key) const override { return sequences_.contains(key); }
   int replay(const BatchDescriptor& key, const Extent& extent) override;
   std::vector<GraphNode> nodes(const BatchDescriptor& key) const override;
-  // Graphs and closures of a key, in order: whether each is a graph.
+  // For each entry of a key, in order: true for a graph, false for a closure.
   std::vector<bool> sequence(const BatchDescriptor& key) const;
 
  private:
-  // A break, with the arguments it had at the capture. The live step's metadata is not among them.
+  // A segment that breaks, with the arguments it had at the capture. The metadata of the live step
+  // is passed at each replay instead.
   using Closure = std::function<void(const Extent& live, AttentionState& state)>;
   using Entry = std::variant<CapturedGraph, Closure>;
 
@@ -31,7 +33,7 @@ class BreakableGraphs final : public GraphRunner {
   Closure closure_of(const StepSegments::Piece& piece, const Extent& extent) const;
 
   std::map<BatchDescriptor, std::vector<Entry>> sequences_;
-  CapturePolicy::State live_;  // of the latest replay
+  CapturePolicy::State live_;  // attention state of the latest replay
 };
 
 }  // namespace plumb::device::decode

@@ -7,7 +7,7 @@ namespace plumb::device::decode {
 
 namespace {
 
-// A capture that failed leaves the stream as it was.
+// Ends a capture that failed, so that the stream is usable again.
 void abandon(Device& device, Stream stream) {
   try {
     device.destroy_graph(device.end_capture(stream));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A graph that is destroyed with its owner.
+// A captured graph that is destroyed with its owner.
 #pragma once
 
 #include <functional>
@@ -12,8 +12,8 @@ namespace plumb::device::decode {
 
 class CapturedGraph {
  public:
-  // Captures what `enqueue` enqueues on the stream, nothing included. If that throws, the capture
-  // is over and the exception goes on.
+  // Captures what `enqueue` enqueues on the stream; the graph may be empty. If `enqueue` throws,
+  // the capture is ended and the exception passed on.
   CapturedGraph(Device& device, Stream stream, const std::function<void()>& enqueue);
   ~CapturedGraph();
   CapturedGraph(CapturedGraph&& other) noexcept;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Captures a step once per batch descriptor and replays it   [10.2, 10.3]. One runner per kind of
-// graph and model; all its buckets take their memory from one pool.
+// Captures a step once per batch descriptor and replays it   [10.2, 10.3]. There is one runner per
+// kind of graph and model; all its graphs allocate from one pool.
 #pragma once
 
 #include <cstdint>
@@ -23,22 +23,22 @@ class GraphRunner {
   GraphRunner(const GraphRunner&) = delete;
   GraphRunner& operator=(const GraphRunner&) = delete;
 
-  // Warm-up, then capture. The inputs of a step of that extent stand in its buffers. Replaces the
-  // graphs of this key, if there are any. Throws std::logic_error inside a capture.
+  // Runs a warm-up, then captures. The inputs of a step of this extent are in their buffers.
+  // Replaces existing graphs of this key. Throws std::logic_error if a capture is in progress.
   void capture(const BatchDescriptor& key, const Extent& extent);
   virtual bool has(const BatchDescriptor& key) const = 0;
-  // Enqueues the replay; breaks run on a fresh state, and on as many tokens as `extent` says have
-  // metadata. Returns the number of graphs launched. Throws std::out_of_range for what was not
+  // Enqueues the replay. Segments that break run with a fresh attention state on extent.attended
+  // tokens. Returns the number of graphs launched. Throws std::out_of_range for a key that was not
   // captured.
   virtual int replay(const BatchDescriptor& key, const Extent& extent) = 0;
   virtual std::vector<GraphNode> nodes(const BatchDescriptor& key) const = 0;
-  // Whether everything that graphs captured the addresses of is still theirs.
+  // Whether all memory whose addresses graphs captured is still allocated to its owner.
   virtual bool owns_what_it_captured() const { return true; }
 
  protected:
   virtual void capture_in_pool(const BatchDescriptor& key, const Extent& extent) = 0;
   CapturePolicy::State make_state() const;
-  CapturePolicy::State next_state(const CapturePolicy::State& before) const;  // of a replay
+  CapturePolicy::State next_state(const CapturePolicy::State& before) const;  // for a replay
   void launch(const CapturedGraph& graph) const;
 
   const StepSegments& segments_;
@@ -48,7 +48,7 @@ class GraphRunner {
   CachingAllocator::Pool pool_;
 };
 
-// The whole step in one graph, with the attention of padding requests.
+// The whole step in one graph, including the attention of padding requests.
 class FullGraphs final : public GraphRunner {
  public:
   using GraphRunner::GraphRunner;
@@ -62,13 +62,13 @@ class FullGraphs final : public GraphRunner {
 
   struct CapturedStep {
     CapturePolicy::State kept;
-    std::weak_ptr<AttentionState> addresses;  // of what the graph has them
+    std::weak_ptr<AttentionState> addresses;  // expires if the captured state is freed
     CapturedGraph graph;                      // last member: destroyed first
   };
   std::map<BatchDescriptor, CapturedStep> graphs_;
 };
 
-// A graph per piece that does not break. What breaks is not recorded: the step calls it.
+// One graph per piece that does not break. At replay the step calls the pieces that break.
 class PiecewiseGraphs final : public GraphRunner {
  public:
   using GraphRunner::GraphRunner;
@@ -80,7 +80,7 @@ class PiecewiseGraphs final : public GraphRunner {
   void capture_in_pool(const BatchDescriptor& key, const Extent& extent) override;
 
   std::map<BatchDescriptor, std::vector<CapturedGraph>> graphs_;
-  CapturePolicy::State live_;  // of the latest replay
+  CapturePolicy::State live_;  // attention state of the latest replay
 };
 
 }  // namespace plumb::device::decode

@@ -37,7 +37,7 @@ void StepSegments::run_piece(const Piece& piece, const Extent& extent,
   }
 }
 
-// A break has nothing to do where there is no live token.
+// A segment that breaks is skipped if there is no live token.
 void StepSegments::run_segment(const Segment& segment, const Extent& extent, std::int64_t rows,
                                AttentionState& state) const {
   const auto on = [&](std::int64_t tokens) {
@@ -72,7 +72,7 @@ StepPart StepSegments::whole(const Extent& extent) const {
   return {part_, extent.tokens, !extent.plan.uniform};
 }
 
-// Outside of attention only the number of tokens counts.
+// Calls of a captured piece depend on the number of tokens only, so `varies` is false.
 StepPart StepSegments::part_of(const Piece& piece, const Extent& extent) const {
   const std::string name = part_ + " from " + segments_[piece.begin].name;
   if (!piece.breaks) return {name, extent.tokens, false};

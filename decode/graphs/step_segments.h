@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A model's step as graph runners enqueue it: whole, or in pieces between the segments that break.
+// The segments of a model's step, for graph runners: run whole, or in pieces split at the segments
+// that break the graph.
 #pragma once
 
 #include <cstddef>
@@ -14,13 +15,14 @@
 
 namespace plumb::device::decode {
 
-// A step: padded tokens for what is captured, those with metadata for what breaks, and its plan.
+// Size of a step: `tokens` with padding, for captured segments; `attended` tokens with metadata,
+// for segments that break; and the plan of the step.
 struct Extent {
   std::int64_t tokens = 0, attended = 0;
   const StepPlan& plan;
 };
 
-// Where a step runs. Everything outlives who has it.
+// Objects that a step uses. Each outlives the holders of this struct.
 struct StepSite {
   Device& device;
   Stream stream;
@@ -33,13 +35,13 @@ struct StepSite {
 
 class StepSegments {
  public:
-  // Consecutive segments: one that breaks, or as many as follow each other that do not.
+  // Consecutive segments: one that breaks, or a maximal run of segments that do not.
   struct Piece {
     std::size_t begin = 0, end = 0;
     bool breaks = false;
   };
 
-  // `part`: what calls of a whole step are part of ("layers"). A piece is one of its own.
+  // `part`: name of the StepPart that a whole step is ("layers"). Each piece is a part of its own.
   StepSegments(std::vector<Segment> segments, std::string part, const StepSite& site);
 
   const std::vector<Piece>& pieces() const { return pieces_; }
@@ -49,7 +51,7 @@ class StepSegments {
   void run_in_pieces(const Extent& extent, AttentionState& state) const;
   void run_piece(const Piece& piece, const Extent& extent, AttentionState& state) const;
 
-  // The parts that a step has told its observer of; those that do not break may come from graphs.
+  // Parts that a step reported to its observer. Those that do not break may be replayed by graphs.
   using Parts = std::vector<StepPart>;
   Parts parts(const Extent& extent, bool in_pieces, bool replayed) const;
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FlashMLA's scheduling metadata: empty when made, planned by the first attention call that gets
-// it, and then kept as it is   [1.7]. One object per kind of layer and step, so the first layer of
-// each kind plans for all. V3.2 has none: its plan belongs to its metadata (v32_metadata.h).
+// FlashMLA's scheduling metadata: empty when created, planned by the first attention call that
+// receives it, and not changed afterwards   [1.7]. A step has one object per kind of layer, so the
+// first layer of a kind plans for all of them. V3.2 does not use this class: its plan is part of
+// its metadata (v32_metadata.h).
 #pragma once
 
 #include <plumb/ops/sparse_mla.h>
@@ -16,9 +17,9 @@
 
 namespace plumb::device::decode {
 
-inline constexpr std::int64_t kTileWords = 8;  // int32 of a tile of the plan
+inline constexpr std::int64_t kTileWords = 8;  // int32 words per tile of the plan
 
-// A plan, and what an implementation keeps of the launches with it.
+// A plan, and the host state that the implementation keeps with it.
 struct MlaState {
   plumb_mla_plan plan = {};
   LaunchState kept = {};
@@ -27,7 +28,7 @@ struct MlaState {
 class AttentionState {
  public:
   AttentionState(const Geometry& geometry, CachingAllocator& memory);
-  // What it planned is given back, and may be somebody else's at once.
+  // Frees the memory of the plans. The allocator may hand it out again at once.
   ~AttentionState();
   AttentionState(const AttentionState&) = delete;
   AttentionState& operator=(const AttentionState&) = delete;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Metadata of V4's attention, which the host builds before each step: for each token that decodes,
-// the slots of its window and of its C128A states   [2.6, 2.7], in rows of one width with a length
-// each, as FlashMLA takes them   [1.3]. The tables are persistent: what a captured graph reads is
-// written in place.
+// Metadata of V4's attention, built by the host before each step: for each decode token the slots
+// of its window and of its C128A states   [2.6, 2.7], in rows of equal width with a length per row,
+// as FlashMLA takes them   [1.3]. The tables have fixed addresses and are rewritten in place,
+// because captured graphs read them.
 #pragma once
 
 #include <plumb/ops/sparse_mla.h>
@@ -17,7 +17,7 @@
 
 namespace plumb::device::decode {
 
-// Rows of `width` slots, of which `lengths` count.
+// Rows of `width` slots; the first lengths[row] slots of a row are valid.
 plumb_mla_candidates dense_candidates(const std::int32_t* indices, const std::int32_t* lengths,
                                       std::int64_t width);
 
@@ -28,11 +28,11 @@ class DenseMetadata {
   DenseMetadata(const DenseMetadata&) = delete;
   DenseMetadata& operator=(const DenseMetadata&) = delete;
 
-  // Enqueues the kernels for a step: lists for what decodes, gather_lens for all requests, C128A
-  // states for prefill tokens. Not captured: the host does it before each replay.
+  // Enqueues the kernels for a step: candidate lists of decode tokens, gather_lens of all requests,
+  // C128A states of prefill tokens. Never captured: the host calls it before each replay.
   virtual void build(const Caller& call, const StepInputs& inputs, const StepPlan& plan);
 
-  // What the attention of a step that is enqueued now reads.
+  // Candidate lists that the attention of the step enqueued next reads.
   virtual plumb_mla_candidates window() const;
   virtual plumb_mla_candidates c128a() const;
   const std::int32_t* token_to_req() const { return token_to_req_; }
@@ -54,7 +54,7 @@ class DenseMetadata {
  private:
   std::int32_t* token_to_req_;
   std::uint8_t* is_valid_token_;
-  std::int32_t* gather_lens_;    // [max_requests]
+  std::int32_t* gather_lens_;    // [max_requests] window tokens to gather
   std::int32_t* c128a_prefill_;  // [prefill tokens, c128a_width] positions
 };
 

@@ -71,7 +71,8 @@ std::int32_t* RaggedMetadata::words(std::int64_t count, const std::string& label
   return static_cast<std::int32_t*>(temporaries_.allocate(bytes, label));
 }
 
-// What a policy does not keep goes to a temporary.
+// Copies a list to the persistent buffers. An array that the policy (a fault) does not keep is
+// copied to a temporary instead.
 void RaggedMetadata::keep(const Caller& call, const std::string& name, const Ragged& built,
                           std::int64_t rows, const ListBuffers& to) {
   std::int32_t *lost_indices = nullptr, *lost_indptr = nullptr;

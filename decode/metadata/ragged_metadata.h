@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The candidates of all tokens of a step, as V4 on ROCm has them: the dense tables, then ragged
-// lists of them in buffers that keep their addresses   [2.3, 2.4, 2.6, 2.7]. Once per step for the
-// sliding window and the C128A layers; C4A layers make their own after their top-k.
+// Candidate lists as V4 on ROCm has them: dense tables, then ragged lists made from them in buffers
+// with fixed addresses   [2.3, 2.4, 2.6, 2.7]. Built once per step for the sliding window and the
+// C128A layers. C4A layers build their own lists after their top-k.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +14,11 @@
 
 namespace plumb::device::decode {
 
-// Slots of row r: indices[indptr[r] .. indptr[r + 1]).
+// Slots of row r: indices[indptr[r]] .. indices[indptr[r + 1] - 1].
 struct Ragged {
   std::int32_t* indices = nullptr;  // [max_tokens * width]
   std::int32_t* indptr = nullptr;   // [max_tokens + 1]
-  std::int64_t width = 0;           // most slots of a row
+  std::int64_t width = 0;           // largest number of slots of a row
 };
 
 plumb_mla_candidates ragged_candidates(const Ragged& ragged);
@@ -35,9 +35,9 @@ class RaggedMetadata final : public DenseMetadata {
  private:
   struct ListBuffers {
     Ragged persistent, handed_out;
-    std::int64_t copies = 0;  // into the persistent ones
+    std::int64_t copies = 0;  // copies made into `persistent` so far
   };
-  // A dense table to its ragged list, by way of temporaries.
+  // Turns a dense table into its ragged list in `to`, by way of temporaries.
   void flatten(const Caller& call, const std::string& name, const std::int32_t* dense,
                const std::int32_t* lengths, std::int64_t rows, ListBuffers& to);
   std::int32_t* words(std::int64_t count, const std::string& label);

@@ -11,7 +11,7 @@ namespace plumb::device::decode {
 
 namespace {
 
-// By Projection. These words are seeds, not labels: another word is another matrix.
+// Indexed by Projection. The words are part of the seed: a changed word changes the matrix.
 constexpr std::array<std::string_view, 12> kIdentities{"q projection",
                                                        "kv projection",
                                                        "rope key projection",
@@ -25,7 +25,7 @@ constexpr std::array<std::string_view, 12> kIdentities{"q projection",
                                                        "draft embedding projection",
                                                        "draft stream projection"};
 
-// FNV-1a of model, layer and projection.
+// FNV-1a hash of the names of model (target or drafter), layer and projection.
 std::uint64_t seed_of(const CallPlace& place, Projection projection) {
   std::string identity;
   if (place.layer >= 0) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The linear maps between the ops of a step, each a matrix of its own.
+// Linear maps between the ops of a step: projections and experts. Each has its own seeded matrix.
 #pragma once
 
 #include <cstddef>
@@ -25,8 +25,8 @@ enum class Projection {
   draft_stream
 };
 
-// bf16 [tokens, in_columns] to [tokens, out_columns]. The matrix is that of the projection in the
-// layer and model of `place`.
+// Maps bf16 [tokens, in_columns] to [tokens, out_columns]. The matrix depends on `projection` and
+// on the layer and model of `place`.
 void linear(const StepContext& step, const CallPlace& place, Projection projection, const void* in,
             std::int64_t in_columns, void* out, std::int64_t out_columns,
             plumb_format out_format = PLUMB_BF16);

@@ -52,7 +52,7 @@ std::vector<Segment> MtpModel::segments() {
   return all;
 }
 
-// The token at position 0 has no predecessor: its embedding counts as zero.
+// The token at position 0 has no predecessor, so mtp_input_rms_norm takes its embedding as zero.
 void MtpModel::embed(const StepContext& step) {
   std::uint16_t* const embeds = layers_.space().embeds;
   step.call("seeded_rows", "draft embedding",
@@ -80,10 +80,11 @@ void MtpModel::embed(const StepContext& step) {
                                             .stream = nullptr});
 }
 
-// Both mapped, and the embedding added to each of the streams by the layer's first mix.
+// Projects embeddings and streams. The first mix of the layer then adds the projected embedding to
+// each stream.
 void MtpModel::join(const StepContext& step) {
   Workspace& space = layers_.space();
-  std::uint16_t* const streams = space.streams[1];  // the first mix writes the other ones
+  std::uint16_t* const streams = space.streams[1];  // the first mix writes streams[0]
   const std::int64_t hidden = geometry_.hidden;
   linear(step, "draft embedding projection", Projection::draft_embedding, normed_embeds_, hidden,
          space.x, hidden);

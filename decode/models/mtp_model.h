@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The drafter (MTP) step of V4 behind a target step, on the same tokens: the embedding of each next
-// token and the target's streams, normed, mapped and added; one layer over the sliding window; the
-// shared head   [7.3, 7.4]. Its window cache has the target's block tables and slots, its metadata
-// buffers are its own.
+// The drafter (MTP) step of V4, which follows a target step on the same tokens. It normalises and
+// projects the embedding of each next token and the target's streams, adds them, runs one layer
+// over the sliding window and the shared head   [7.3, 7.4]. Its window cache uses the target's
+// block tables and slots; its metadata buffers are its own.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace plumb::device::decode {
 
-// The target's, with one layer over the window.
+// The target's geometry with a single layer, over the window.
 Geometry drafter_geometry(Geometry target);
 
 class MtpModel final : public Model {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Buffers of the attention of prefill tokens, shared by all layers and chunks. What is not written
-// stays stale, and nothing reads it.
+// Attention buffers of prefill tokens, shared by all layers and chunks. Elements that a call does
+// not write keep old values, which no kernel reads.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ struct PrefillWorkspace {
   PrefillWorkspace(const Geometry& geometry, EngineMemory& memory);
 
   std::uint16_t* kv;                   // bf16 [chunk's requests, workspace_rows, 512]   [2.8]
-  std::int32_t *flat, *indptr, *lens;  // rows of kv that each token of a chunk attends   [2.9]
+  std::int32_t *flat, *indptr, *lens;  // rows of kv that each token attends   [2.9]
 };
 
 }  // namespace plumb::device::decode

@@ -10,14 +10,14 @@
 
 namespace plumb::device::decode {
 
-inline constexpr std::int64_t kV32KeyDim = kHeadDim + kRopeDim;  // 512 of the latent, 64 with RoPE
-inline constexpr std::int64_t kV32TokenBytes = 656;              // of the cache   [1.1]
+inline constexpr std::int64_t kV32KeyDim = kHeadDim + kRopeDim;  // 512 latent dims, 64 with RoPE
+inline constexpr std::int64_t kV32TokenBytes = 656;              // per cached token   [1.1]
 
-// Of max_tokens rows each.
+// Each buffer has max_tokens rows.
 struct V32Workspace {
   V32Workspace(const Geometry& geometry, EngineMemory& memory);
 
-  std::uint16_t *residual, *hidden, *x;  // bf16 [tokens, hidden]; a step ends in `hidden`
+  std::uint16_t *residual, *hidden, *x;  // bf16 [tokens, hidden]; `hidden`: the step's result
   std::uint16_t *q_latent, *kv_latent,
       *k_rope;  // bf16 [tokens, q_lora], [tokens, 512], [tokens, 64]
   std::uint16_t *q_normed, *kv_normed;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Attention of prefill tokens, a chunk of requests at a time: what they attend is gathered out of
-// the paged caches into a workspace of bf16 rows   [2.8, 2.9].
+// Attention of prefill tokens, one chunk of requests at a time. The entries that a chunk attends
+// are gathered from the paged caches into a workspace of bf16 rows   [2.8, 2.9].
 #include <plumb/ops/metadata.h>
 
 #include "decode/models/v4_layers.h"
@@ -42,7 +42,7 @@ void V4Layers::attend_prefill(const StepContext& step, std::size_t i, std::size_
                                       .stream = nullptr});
 }
 
-// Compressed states to the front of a request's rows, the window's tokens behind them.
+// Gathers compressed states to the first rows of each request, and window tokens after them.
 void V4Layers::gather_states(const StepContext& step, const CallPlace& place, std::size_t i,
                              const PrefillChunk& chunk) {
   const Geometry& g = geometry_;

@@ -8,7 +8,7 @@ namespace plumb::device::decode {
 
 namespace {
 
-// Uploads arrays of numbers around `middle`, uniform in [middle - spread, middle + spread).
+// Uploads arrays of random numbers, uniform in [middle - spread, middle + spread).
 class Uploader {
  public:
   Uploader(Device& device, Stream stream, EngineMemory& memory, std::uint64_t seed)
@@ -24,7 +24,8 @@ class Uploader {
     for (std::uint16_t& value : values) value = to_bf16(middle + spread * next());
     return upload(values, label);
   }
-  // Some columns are all but dead, as in trained weights: their values are less than any code.
+  // Every 37th column is scaled by 2^-20, as trained weights have nearly dead columns: these values
+  // are below the smallest FP8 code.
   std::uint16_t* bf16_with_dead_columns(std::int64_t count, double middle, double spread,
                                         const std::string& label) {
     constexpr std::int64_t kEvery = 37;
@@ -44,12 +45,12 @@ class Uploader {
   }
 
  private:
-  // In [-1, 1), 24 bits of it.
+  // Multiple of 2^-23 in [-1, 1).
   double next() {
     state_ = state_ * 6364136223846793005u + 1442695040888963407u;
     return static_cast<double>(static_cast<std::int64_t>(state_ >> 40) - (1 << 23)) * 0x1p-23;
   }
-  // Truncated: any bf16 will do.
+  // Truncates: random weights need no rounding.
   static std::uint16_t to_bf16(double value) {
     const auto single = static_cast<float>(value);
     std::uint32_t bits = 0;
@@ -109,7 +110,7 @@ Weights::Weights(const Geometry& g, FirstMix first, Device& device, Stream strea
   const double spread = 3 / std::sqrt(static_cast<double>(kStreams * g.hidden));
   head_fn = upload.floats(kStreams * kStreams * g.hidden, 0, spread, "hc_head fn");
   head_scale = upload.floats(1, 0.5, 0.25, "hc_head scale");
-  // Gates that are all but closed, so that hc_eps counts for something.
+  // Nearly closed gates, so that hc_eps changes the result.
   head_base = upload.floats(kStreams, -11, 0.5, "hc_head base");
   final_norm = upload.bf16(g.hidden, 1, 0.25, "final norm");
 }
@@ -122,7 +123,8 @@ V32Weights::V32Weights(const Geometry& g, Device& device, Stream stream, EngineM
     layers.push_back(
         {.attention_norm = upload.bf16(g.hidden, 1, 0.25, name + " attention norm"),
          .ffn_norm = upload.bf16(g.hidden, 1, 0.25, name + " ffn norm"),
-         // V3.2's scale and random keys: were it 1, one of few candidates would take all.
+         // Values near 0.25, because keys are random: with V3.2's softmax scale and weights near 1,
+         // one of few candidates would have all the weight.
          .q_norm = upload.bf16(g.q_lora, 0.25, 0.0625, name + " q_norm"),
          .kv_norm = upload.bf16_with_dead_columns(kHeadDim, 1, 0.25, name + " kv_norm"),
          .router_bias = upload.floats(g.experts, 0, 0.125, name + " router bias")});

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Weights of the ops that plumb judges: pure functions of a seed, of the magnitudes that trained
-// ones have.
+// Weights of the ops that plumb judges: pure functions of a seed, as large as trained weights.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +11,14 @@
 
 namespace plumb::device::decode {
 
-inline constexpr float kEps = 1e-6F;  // of every norm, and of the mixes
-// Of mhc_pre: gates of four streams, in and out, and the 4 x 4 mixes between them.
+inline constexpr float kEps = 1e-6F;  // of every norm and mix
+// Outputs of mhc_pre per token: 4 gates into the sublayer, 4 gates out of it, 4 x 4 mixes of the
+// streams.
 inline constexpr std::int64_t kMixes = 24;
 
-// Of mhc_pre and its kin.
+// Weights of mhc_pre and of the ops that contain it.
 struct MixTensors {
-  float* fn;            // [24, 4 hidden]; of the broadcast form [24, hidden]
+  float* fn;            // [24, 4 hidden]; mhc_pre_broadcast: [24, hidden]
   float* scale;         // [3]
   float* base;          // [24]
   std::uint16_t* norm;  // bf16 [hidden]
@@ -32,11 +32,11 @@ struct LayerWeights {
   float* router_bias;      // [experts]
 };
 
-// What the mix in front of the first layer reads: a row for all streams, or the streams.
+// Input of the mix before the first layer: one row that all streams share, or four streams.
 enum class FirstMix { broadcast, streams };
 
 struct Weights {
-  // Uploads everything.
+  // Uploads all weights.
   Weights(const Geometry& geometry, FirstMix first, Device& device, Stream stream,
           EngineMemory& memory, std::uint64_t seed);
 
@@ -55,7 +55,7 @@ struct V32LayerWeights {
 };
 
 struct V32Weights {
-  // Uploads everything.
+  // Uploads all weights.
   V32Weights(const Geometry& geometry, Device& device, Stream stream, EngineMemory& memory,
              std::uint64_t seed);
 
@@ -64,13 +64,13 @@ struct V32Weights {
   std::uint16_t* final_norm;  // bf16 [hidden]
 };
 
-// Of what a drafter has in front of its layer.
+// Weights that a drafter needs before its layer.
 struct MtpWeights {
   MtpWeights(const Geometry& geometry, Device& device, Stream stream, EngineMemory& memory,
              std::uint64_t seed);
 
   std::uint16_t *enorm, *hnorm;  // bf16 [hidden]
-  // With these, mhc_post is a sum: streams + x.
+  // With these factors mhc_post computes streams + x.
   float* ones;        // [max_tokens, 4]
   float* identities;  // [max_tokens, 4, 4]
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Buffers between the ops of a step, shared by all layers: what an op left is gone when the next
-// layer writes there.
+// Buffers between the ops of a step, shared by all layers: each layer overwrites the results of the
+// layer before.
 #pragma once
 
 #include <cstdint>
@@ -12,16 +12,16 @@
 
 namespace plumb::device::decode {
 
-inline constexpr std::int32_t kSplits = 2;          // parts of the sums of mhc_pre and its kin
+inline constexpr std::int32_t kSplits = 2;          // split-K parts in mhc_pre and related ops
 inline constexpr std::int64_t kUnroundedRows = 16;  // of mhc_fused_post_pre, as in vLLM 0.22.1
 
-// Of max_tokens rows each.
+// Each buffer has max_tokens rows.
 struct Workspace {
   Workspace(const Geometry& geometry, EngineMemory& memory);
 
   std::uint16_t *embeds, *layer_input, *x;     // bf16 [tokens, hidden]
-  std::uint16_t* streams[2];                   // bf16 [tokens, 4, hidden], in turn
-  float *post[2], *comb[2];                    // fp32 [tokens, 4] and [tokens, 4, 4], in turn
+  std::uint16_t* streams[2];                   // bf16 [tokens, 4, hidden], used alternately
+  float *post[2], *comb[2];                    // fp32 [tokens, 4] and [tokens, 4, 4], alternately
   float *partial_mixes, *partial_square_sums;  // fp32 [splits, tokens, 24] and [splits, tokens]
   std::uint16_t *q_latent, *kv_latent;         // bf16 [tokens, q_lora] and [tokens, 512]
   std::uint16_t *q_normed, *kv_normed;
@@ -38,7 +38,7 @@ struct Workspace {
   float *router_logits, *router_weights;
   std::int32_t* router_ids;
   std::uint16_t* head;  // bf16 [tokens, hidden]
-  std::uint16_t* out;   // bf16 [tokens, hidden]: what the step returns
+  std::uint16_t* out;   // bf16 [tokens, hidden]: result of the step
 };
 
 }  // namespace plumb::device::decode

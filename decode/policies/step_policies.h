@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the host decides about a step and its graphs. Each default is right; a class that decides
-// otherwise shows what it is worth.
+// Choices of the host about a step and its graphs. Defaults are right; faults override them.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +14,7 @@
 
 namespace plumb::device::decode {
 
-// Which attention state a FULL capture starts from, which lives as long as its graph, and what a
-// replay is.
+// Attention states of a FULL capture, and the replay of its graph.
 class CapturePolicy {
  public:
   virtual ~CapturePolicy() = default;
@@ -26,68 +24,70 @@ class CapturePolicy {
   struct Choice {
     State captured, kept;
   };
-  // A fresh one, which is kept. The warm-up's is planned already, so that the graph would contain
-  // no planner and every replay would use the lengths of the warm-up; and a fresh one that is freed
-  // leaves the graph with addresses of somebody else   [vLLM #42444].
+  // `captured`: state used by the capture; `kept`: state that lives as long as the graph. The right
+  // choice is one fresh state for both. The warm-up's state is planned already, so its graph would
+  // contain no planner, and every replay would use the warm-up's lengths. If the fresh state were
+  // freed, the graph would hold addresses that belong to someone else   [vLLM #42444].
   virtual Choice choose(const State& /*warm_up*/, const MakeState& make) const {
     const State fresh = make();
     return {fresh, fresh};
   }
-  // What attention outside of graphs gets, step after step: a fresh one each. With the one of the
-  // step before, it goes by the plan of other lengths.
+  // Attention state of a step whose attention runs outside of graphs: a fresh one for each step.
+  // The state of the step before has a plan for other lengths.
   virtual State for_step(const State& /*before*/, const MakeState& make) const { return make(); }
-  // Nothing runs on it before the capture. A planner that is hoisted out of the graph plans here,
-  // once, for the lengths of the capture   [vLLM #36611].
+  // Called with the state before a capture. Default: nothing runs. A fault runs the planner here,
+  // outside of the graph, so that it plans once, for the lengths of the capture   [vLLM #36611].
   virtual void before_capture(AttentionState& /*captured*/, const RunStep& /*run*/) const {}
-  // One that does nothing leaves what the step before left: fault number one.
+  // Replays the graph. A fault that replays nothing leaves the results of the step before.
   virtual void replay(Device& device, GraphExec graph, Stream stream) const {
     device.replay(graph, stream);
   }
 };
 
-// What a segment that breaks was given when the graphs around it were captured.
+// Arguments that a segment that breaks gets when the graphs around it are captured.
 struct BreakArguments {
-  std::int64_t rows = 0;  // of its tensors: the padded tokens
+  std::int64_t rows = 0;  // rows of its tensors: the padded tokens
 };
 
 class BreakPolicy {
  public:
   virtual ~BreakPolicy() = default;
-  // Results are written in place, where the next graph reads them. A fresh tensor that is returned
-  // is nothing that a replay looks at   [vLLM #43746].
+  // Runs a segment that breaks. It writes its results in place, where the next graph reads them. A
+  // graph would not read a newly allocated result   [vLLM #43746].
   virtual void run(const Segment& segment, const StepContext& step, std::int64_t /*rows*/,
                    CachingAllocator& /*memory*/) const {
     segment.run(step);
   }
-  // The closure owns its arguments. Held weakly, they are freed when the capture is over, and what
-  // the next capture puts there is what an earlier bucket's replay finds   [vLLM #43746].
+  // How a closure holds its arguments: as their owner. Arguments held weakly are freed after the
+  // capture, and a replay would find there what a later capture wrote   [vLLM #43746].
   using Arguments = std::shared_ptr<const BreakArguments>;
   virtual Arguments hold(const Arguments& arguments) const { return arguments; }
 };
 
-// What the sizes of a step follow from.
+// Choices that determine the sizes of a step.
 class ShapePolicy {
  public:
   virtual ~ShapePolicy() = default;
-  // Rows of the segments that are captured: the padded tokens, which the host knows. Asking the
-  // device how many are valid is a host synchronisation, and in a capture an error [vLLM #42604].
+  // Rows of the captured segments: the padded tokens, which the host knows. Asking the device for
+  // the number of valid tokens would be a host synchronisation, which a capture forbids [vLLM
+  // #42604].
   virtual std::int64_t rows(std::int64_t padded, const StepInputs& /*inputs*/, Device& /*device*/,
                             Stream /*stream*/) const {
     return padded;
   }
-  // What a graph is kept under: the padded batch. With slices by what the step's data say, every
-  // step is a new shape and captured anew   [vLLM #42604].
+  // Key that a graph is stored under: the padded batch. If the key also depends on the step's data,
+  // every step is a new shape and is captured again   [vLLM #42604].
   virtual BatchDescriptor key(const BatchDescriptor& padded, const StepPlan& /*plan*/) const {
     return padded;
   }
 };
 
-// How inputs reach the persistent buffers.
+// How inputs are copied to the persistent buffers.
 class TransferPolicy {
  public:
   virtual ~TransferPolicy() = default;
-  // On the step's own stream, behind the previous replay, which reads the same buffers. On a stream
-  // of their own the copies may come while it is in flight   [vLLM #42604].
+  // Stream of the copies: the step's own, after the previous replay, which reads the same buffers.
+  // On a separate stream the copies could run during that replay   [vLLM #42604].
   virtual Stream stream(Stream step, Stream /*own*/) const { return step; }
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Choices of V3.2's metadata builder that can go wrong without a word. The defaults are right.
+// Choices of V3.2's metadata builder that can go wrong without an error message. Defaults are
+// right.
 #pragma once
 
 #include <memory>
@@ -9,18 +10,19 @@
 
 namespace plumb::device::decode {
 
-// How the persistent buffers are kept clean   [3.1, 3.2].
+// How stale entries are removed from the persistent buffers   [3.1, 3.2].
 class PagedBufferPolicy {
  public:
   virtual ~PagedBufferPolicy() = default;
-  // Are the buffers initialised before the first step?
+  // Whether the buffers are initialised before the first step.
   virtual bool initialises() const { return true; }
-  // What the builder knows of how far the step before this one reached: all of it, and this one
-  // will be remembered; all of it, but not this one; nothing. It clears from where this step ends
-  // to there.
+  // What the builder knows about the extent (tokens, entries) of the step before. It clears from
+  // the end of this step up to that extent. `kept`: it knows the extent, and stores this step's.
+  // `lost`: it knows it, but does not store this step's. `unknown`: it takes the extent as 0.
   enum class Extents { kept, lost, unknown };
   virtual Extents extents(const StepPlan& /*plan*/) const { return Extents::kept; }
-  // Are rows of paged_kv_indptr behind the live tokens rewritten too, so that they own nothing?
+  // Whether rows of paged_kv_indptr after the live tokens are rewritten too, so that they are
+  // empty.
   virtual bool ends_dead_rows(const StepPlan& /*plan*/) const { return true; }
 };
 

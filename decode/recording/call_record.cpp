@@ -15,7 +15,7 @@ namespace plumb::cases {
 
 namespace {
 
-// Bytes from one row of the first dimension to the next.
+// Bytes between consecutive rows of the first dimension.
 std::int64_t row_bytes(const TensorSpec& spec) {
   const std::int64_t elements = spec.strides.empty()
                                     ? std::accumulate(spec.shape.begin() + 1, spec.shape.end(),
@@ -40,7 +40,7 @@ CallRecord record_of(const OpDefinition& op, const void* params,
   for (std::size_t i = 0; i < there.size(); ++i) {
     const TensorSpec& spec = there[i].spec;
     const TableTensor& tensor = *there[i].declared;
-    if (spec.name != tensor.name) continue;  // <name>_before: found by the name of its output
+    if (spec.name != tensor.name) continue;  // `<name>_before` has the binding of its output
     const std::int64_t bytes = row_bytes(spec);
     record.bindings.push_back({.tensor = spec.name,
                                .address = tensor.member.pointer(params),

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A call of a decode step as a case has it: the row of the op with the call's shapes, and where
-// each of its tensors lies. Both follow from the op's table. With them the op's own Problem judges
-// what the call did.
+// A call of a decode step as a row of the op's cases: a Row with the call's shapes, and the address
+// of each tensor. Both follow from the op's table. With them the op's own Problem judges the call.
 #pragma once
 
 #include <optional>
@@ -16,11 +15,12 @@
 namespace plumb::cases {
 
 struct Binding {
-  std::string tensor;  // as the op's Problem names it
+  std::string tensor;  // name in the op's Problem
   const void* address = nullptr;
-  // Where the call's tensor has more rows, or rows further apart, than the Problem's.
-  std::int64_t rows = 0;       // 0: as many
-  std::int64_t row_bytes = 0;  // 0: as far apart
+  // Layout of the call's tensor, where it has more rows or a larger row distance than the
+  // Problem's.
+  std::int64_t rows = 0;       // 0: as the Problem's
+  std::int64_t row_bytes = 0;  // distance of rows; 0: as the Problem's
 };
 
 struct OpDefinition;
@@ -30,12 +30,12 @@ struct CallRecord {
   std::vector<Binding> bindings;
 };
 
-// Throws std::invalid_argument for a call that no row of the op describes.
+// Throws std::invalid_argument if no row of the op describes the call.
 CallRecord record_of(const OpDefinition& op, const void* params,
                      const device::decode::Geometry& geometry);
 
-// Nothing for a placeholder (device/kernels/placeholders/placeholder_kernels.h). Throws
-// std::invalid_argument for an unknown op, RefusedCall for a call that no row of the op describes.
+// nullopt for a placeholder (device/kernels/placeholders/placeholder_kernels.h). Throws
+// std::invalid_argument for an unknown op, RefusedCall if no row of the op describes the call.
 std::optional<CallRecord> record_of(const device::decode::Call& call,
                                     const device::decode::Geometry& geometry);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A call of a decode step with what judges it, and where on the device each of its tensors lies.
+// A call of a decode step with the Problem or placeholder that judges it, and the device address of
+// each of its tensors.
 #pragma once
 
 #include <cstddef>
@@ -15,36 +16,36 @@
 
 namespace plumb::cases {
 
-// Where the tensors of a call are this time.
+// Addresses of the call's tensors.
 std::vector<Binding> bindings_of(const device::decode::Call& call,
                                  const device::decode::Geometry& geometry);
-// Ends the name of what a tensor held before, where an op changes it in place.
+// Suffix of the tensor that holds the contents before a call of a tensor changed in place.
 inline constexpr std::string_view kBefore = "_before";
-// What a tensor that an op changes in place held before ("cache_before") is where the tensor is.
+// Binding of a tensor. "cache_before" has the binding of "cache". nullptr: none.
 const Binding* find_binding(const std::vector<Binding>& bindings, std::string_view name);
 
 struct JudgedCall {
   std::string op;
-  Row row;                           // of the op
-  std::unique_ptr<Problem> problem;  // none: what stands beside ops
+  Row row;                           // row of the op's cases
+  std::unique_ptr<Problem> problem;  // nullptr: a placeholder
   std::unique_ptr<PlaceholderReference> placeholder;
-  plumb_numerics declared = {};             // of the implementation, for this call
-  std::vector<std::string> unconventional;  // constants that are not the model's, a line each
+  plumb_numerics declared = {};             // the implementation's, for this call
+  std::vector<std::string> unconventional;  // constants that differ from the model's, one line each
   std::vector<Binding> bindings;            // of this call
 
-  // As large as the call has them. Throws std::logic_error for one that nobody says the place of.
+  // Tensors of the call's sizes. Throws std::logic_error for a tensor without a binding.
   TensorSet make_tensors() const;
-  Step step() const;  // padding included: what the contract says of it follows from the inputs
+  Step step() const;  // all rows, padding included: the inputs mark padding
   Expectations expect(const TensorSet& tensors) const;
 };
-// `entry`: whose numerics and contract it is judged by. Null: plumb's defaults.
+// `entry`: implementation whose numerics and contract apply. nullptr: plumb's defaults.
 JudgedCall judged_call(const device::decode::Call& call, const device::OpEntry* entry,
                        const device::decode::Geometry& geometry,
                        const device::Properties& properties);
 
-// Bytes from the first to the last of a tensor on the device.
+// Bytes of a tensor on the device, from its first to its last.
 std::size_t bytes_there(const HostTensor& tensor, const Binding& binding);
-// The call's rows to the Problem's, which are as long or longer; and the other way round.
+// Convert between the call's rows and the Problem's, whose rows may differ in length.
 void unpack_rows(const std::byte* from, std::int64_t row_bytes, HostTensor& to);
 void pack_rows(const Bytes& from, const HostTensor& layout, std::int64_t row_bytes, std::byte* to);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What stands beside ops in a decode step (device/kernels/placeholders/placeholder_kernels.h),
-// worked out again on the host. It is exact, so every bit is compared.
+// Host references of the placeholder kernels of a decode step
+// (device/kernels/placeholders/placeholder_kernels.h). They are exact, so all bits are compared.
 #pragma once
 
 #include <memory>
@@ -20,8 +20,8 @@ class PlaceholderReference {
   virtual TensorSet make_tensors() const = 0;
   virtual std::vector<Binding> bindings() const = 0;
   virtual Expectations expect(const TensorSet& tensors) const = 0;
-  // Rows that have nothing to do with each other, and the same for another number of them. 0, and
-  // nullptr: it has no such rows.
+  // Number of independent rows, and a reference with another number of rows. 0 and nullptr: the
+  // rows depend on each other.
   virtual std::int64_t rows() const { return 0; }
   virtual std::unique_ptr<PlaceholderReference> with_rows(std::int64_t) const { return nullptr; }
 };

@@ -18,7 +18,7 @@ namespace {
 using Arguments = std::map<std::string, LaunchArgument, std::less<>>;
 
 struct Convention {
-  std::string_view op, argument;  // op "": every op that has the argument
+  std::string_view op, argument;  // op "": every op with this argument
   std::variant<double, std::string_view> value;
 };
 
@@ -36,7 +36,7 @@ std::int64_t integer_of(const Arguments& arguments, std::string_view name) {
   return value == nullptr ? 0 : *value;
 }
 
-constexpr double kRopeDim = 64;  // of all these models   [0]
+constexpr double kRopeDim = 64;  // the same in all models   [0]
 
 std::vector<Convention> conventions_of(const PublishedModel& model, const Arguments& arguments) {
   constexpr std::string_view kIndexer = "indexer_q_rope_quant";
@@ -62,7 +62,8 @@ std::vector<Convention> conventions_of(const PublishedModel& model, const Argume
   };
 }
 
-// What the call has in place of it; nothing if it has that, or no such argument.
+// The call's value as text if it differs from the convention. nullopt: it is equal, or the call has
+// no such argument.
 std::optional<std::string> other_value(const Convention& convention, const Arguments& arguments) {
   const auto found = arguments.find(convention.argument);
   if (found == arguments.end()) return std::nullopt;
@@ -74,7 +75,7 @@ std::optional<std::string> other_value(const Convention& convention, const Argum
     same = number == nullptr && std::get<std::string_view>(convention.value) == *word;
     text = *word;
   } else if (const auto* real = std::get_if<float>(&value)) {
-    // Two roundings to fp32 on the way to it.
+    // Tolerance: the model's value and the call's are each rounded to fp32.
     same = number != nullptr && std::abs(*real - *number) <= std::abs(*number) * 0x1p-22;
     text = fmt::format("{}", *real);
   } else if (const auto* integer = std::get_if<std::int64_t>(&value)) {
@@ -90,8 +91,8 @@ std::string text_of(const std::variant<double, std::string_view>& value) {
                            : std::string(std::get<std::string_view>(value));
 }
 
-// V3.2 scales by the dims of an uncompressed head, 128 + 64, and by YaRN's mscale for a factor of
-// 40, squared.
+// V3.2's softmax scale: head size before compression is 128 + 64; YaRN's mscale for factor 40,
+// squared.
 const double kV32Scale = 1 / std::sqrt(192.0) * std::pow(0.1 * std::log(40.0) + 1, 2);
 
 }  // namespace

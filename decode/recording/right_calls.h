@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Calls that were judged and right. A verdict is a function of the call's row, of what the
-// implementation declares and of the bytes: another graph mode, whose calls are the same, need not
-// ask again.
+// Calls already judged right. A verdict depends only on the platform, the call's op and row, the
+// declared numerics, and the bytes of its tensors. So a call with equal bytes in another graph mode
+// is not judged again.
 #pragma once
 
 #include <array>
@@ -15,12 +15,12 @@
 
 namespace plumb::cases {
 
-// For any number of threads.
+// Thread-safe.
 class RightCalls {
  public:
   using Digest = std::array<std::uint64_t, 2>;
 
-  // Of an op's call on this platform, with all its tensors.
+  // Digest of a call on this platform with the bytes of all its tensors.
   static Digest digest(const JudgedCall& call, const TensorSet& tensors,
                        const device::Properties& properties);
 
@@ -32,7 +32,7 @@ class RightCalls {
   std::set<Digest> digests_;
 };
 
-// Of this process.
+// One object per process.
 RightCalls& right_calls();
 
 }  // namespace plumb::cases

@@ -50,7 +50,7 @@ Tier AnyCase::tier() const {
 void AnyCase::set_parameter(std::string_view name, std::string_view value) {
   const RowSchema& known = schema();
   std::visit([&](auto& which) { cases::set_parameter(known, which.row, name, value); }, which_);
-  // Other steps need not do what those of the row as it is listed do.
+  // `named_for` lists what the row's steps do as the row stands; other parameters make other steps.
   if (auto* const steps = std::get_if<StepCase>(&which_); steps != nullptr && name != kNamedFor) {
     steps->row.words.erase(std::string(kNamedFor));
   }

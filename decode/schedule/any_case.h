@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A case of either kind, of an op or of decode steps: what lists, selections and searches of cases
-// need to know of one.
+// A case of an op or of decode steps, with the members that lists, selections and searches of cases
+// need.
 #pragma once
 
 #include <string>
@@ -30,7 +30,7 @@ class AnyCase {
   // Throws BadRow, as cases::set_parameter.
   void set_parameter(std::string_view name, std::string_view value);
 
-  // Which of the two it is: the other one is nullptr.
+  // The case as its own type; nullptr if it is of the other type.
   const Case* of_op() const { return std::get_if<Case>(&which_); }
   const StepCase* of_steps() const { return std::get_if<StepCase>(&which_); }
   StepCase* of_steps() { return std::get_if<StepCase>(&which_); }
@@ -39,15 +39,15 @@ class AnyCase {
   std::variant<Case, StepCase> which_;
 };
 
-// Cases of ops, then those of decode steps. `overrides` may be of either. `ops`: names of those
-// whose cases are wanted, or none for all; the rows of no other are read.
+// Cases of ops, then cases of decode steps. `overrides`: case files of both kinds. `ops`: read only
+// the rows of these; empty: of all.
 std::vector<AnyCase> cases_of_all_kinds(const std::vector<CaseFile>& overrides = {},
                                         const std::vector<std::string>& ops = {});
-// Those of ops alone.
+// Cases of ops only.
 std::vector<Case> op_cases(const std::vector<CaseFile>& overrides,
                            const std::vector<std::string>& ops = {});
 
-// Of an op, or of decode steps. Throws BadRow, naming the nearest known name.
+// Schema of an op, or of decode steps. Throws BadRow, naming the nearest known name.
 const RowSchema& find_schema(std::string_view name);
 
 }  // namespace plumb::cases

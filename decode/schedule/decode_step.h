@@ -19,10 +19,10 @@ namespace plumb::cases {
 inline constexpr std::string_view kDecodeStep = "decode_step";
 
 const RowSchema& decode_step_schema();
-// The parameter with what a row's steps have to do (decode/watch/step_features.h).
+// Name of the parameter that lists what a row's steps must do (decode/watch/step_features.h).
 inline constexpr std::string_view kNamedFor = "named_for";
 
-// A graph mode as names of cases have it.
+// A graph mode, with its name in names of cases.
 struct GraphModeName {
   device::decode::GraphMode mode;
   std::string_view name, why;
@@ -36,16 +36,16 @@ struct StepCase {
   device::decode::GraphMode mode = device::decode::GraphMode::none;
   std::string id() const;  // "decode_step/row/graph mode"
 };
-// As all_cases for ops: rows of `overrides` take the place of the compiled-in ones.
+// Like all_cases for ops: rows of `overrides` replace the compiled-in ones.
 std::vector<StepCase> decode_step_cases(const std::vector<CaseFile>& overrides = {});
 
-// The engine that a case asks for, and the schedule that it is driven through.
+// The engine setup of a case, and the schedule that drives it.
 struct ServedCase {
   DecodeSetup setup;
   ScheduleShape shape;
 };
-// `base` has what the row does not set. The seed is added to the row's. Throws BadRow, and
-// std::invalid_argument for a graph mode that the model cannot have.
+// `base`: values for everything that the row does not set. `seed` is added to the row's. Throws
+// BadRow, and std::invalid_argument for a graph mode that the model does not support.
 ServedCase served_case(const StepCase& which, DecodeSetup base, std::uint64_t seed);
 
 }  // namespace plumb::cases

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What happens around the steps of an engine that is watched: requests come and go, padding runs,
-// sizes are captured again, somebody else uses the memory that graphs do not.
+// Events around the steps of a watched engine: requests come and go, padding steps run, sizes are
+// captured again, other users of the allocator overwrite free memory.
 #pragma once
 
 #include "decode/schedule/schedule.h"
@@ -10,18 +10,18 @@
 namespace plumb::cases {
 
 void let_requests_change(const ScheduledStep& scheduled, device::decode::Engine& engine);
-// As in another engine of the same setup, where they have changed already: what the caches of new
-// requests hold is copied from there instead of computed once more.
+// As above, for an engine of the same setup as `changed`, where the requests have changed already:
+// the caches of new requests are copied from there instead of being computed again.
 void let_requests_change(const ScheduledStep& scheduled, const WatchedEngine& changed,
                          WatchedEngine& watched);
 
-// Before a step of an engine whose graphs have to bear it.
+// Applies the disturbances before a step. The engine's graphs must not be affected by them.
 void disturb(const ScheduledStep& scheduled, const Environment& environment,
              WatchedEngine& watched);
 
-// A slow kernel goes on the stream of an engine that has room for one: some tenths of a
-// second of a real device, longer than the host takes for a step beside other work. Throws
-// device::DeviceError.
+// Enqueues a slow kernel on the engine's stream, if the engine has a buffer for it. On a real
+// device the kernel takes some tenths of a second, longer than the host needs to enqueue a step.
+// Throws device::DeviceError.
 void delay(const WatchedEngine& watched);
 
 }  // namespace plumb::cases

@@ -12,9 +12,9 @@ namespace plumb::cases {
 
 namespace {
 
-constexpr std::int64_t kMost = 1'000'000;  // so that a mistyped range takes no memory
+constexpr std::int64_t kMost = 1'000'000;  // bounds the memory of a mistyped range
 
-// Takes a number off the front of the text.
+// Parses and removes a number at the front of the text.
 std::int64_t take_number(std::string_view& rest, std::string_view text) {
   std::int64_t number = 0;
   const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), number);
@@ -57,7 +57,7 @@ KeepList KeepList::from(std::string_view text) {
     }
     for (std::int64_t i = first; i <= last; ++i) numbers.push_back(i);
   } while (take(',', rest));
-  if (!rest.empty()) take_number(rest, text);  // says what is wrong
+  if (!rest.empty()) take_number(rest, text);  // throws, because text is left over
   return KeepList(std::move(numbers));
 }
 

@@ -63,14 +63,15 @@ class Keeper {
     }
   }
 
-  // Who came and went meanwhile was never there.
+  // A request that came and went in omitted steps never exists.
   void note_end(std::uint64_t id) {
     if (computed_.contains(id)) return finished_.push_back(id);
     std::erase_if(admitted_, [&](const auto& one) { return one.first == id; });
     std::erase_if(shared_, [&](const SharedPrefix& one) { return one.request == id; });
   }
 
-  // A prefix of a request that is not there, or not as far, is in blocks of the newcomer's own.
+  // If the other request does not exist or has fewer tokens, the new request gets its own blocks
+  // for the prefix.
   void admit(ScheduledStep& kept) {
     for (const SharedPrefix& one : std::exchange(shared_, {})) {
       const auto other = computed_.find(one.other);
@@ -86,8 +87,8 @@ class Keeper {
   }
 
   const KeepList& requests_;
-  std::map<std::uint64_t, std::int64_t> computed_;  // tokens of those that are there
-  // Since the latest step that was kept.
+  std::map<std::uint64_t, std::int64_t> computed_;  // tokens of the requests that exist
+  // Changes since the latest kept step.
   std::vector<std::uint64_t> finished_;
   Newcomers admitted_;
   std::vector<SharedPrefix> shared_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A part of a schedule that is a schedule too.
+// Selects a part of a schedule, in such a way that the part is a valid schedule.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +10,14 @@
 
 namespace plumb::cases {
 
-// Requests by their ids, from 1; steps by their places, from 0. Who comes or goes in a step that is
-// left out does so in the next one that is kept. A request that came meanwhile has in its caches
-// what it would have computed, so that its context there is as long as it was; one that was there
-// lacks these tokens.
+// Keeps requests by id (from 1) and steps by index (from 0). A request that comes or goes in an
+// omitted step does so in the next kept one. If it came in omitted steps, its caches hold the
+// tokens that it would have computed there, so its context stays as long as it was. A request that
+// existed before lacks these tokens.
 std::vector<ScheduledStep> kept_part(const std::vector<ScheduledStep>& schedule,
                                      const KeepList& requests, const KeepList& steps);
 
-// How many requests take part in it.
+// Number of requests in the schedule.
 std::int64_t requests_of(const std::vector<ScheduledStep>& schedule);
 
 }  // namespace plumb::cases

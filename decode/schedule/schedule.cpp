@@ -21,7 +21,7 @@ using device::decode::Geometry;
 using device::decode::Scheduled;
 
 constexpr std::int64_t kShortChunk = 4;
-constexpr std::int64_t kBehindBorder = 16;  // of a prompt
+constexpr std::int64_t kBehindBorder = 16;  // prompt tokens after a border
 
 class Planner {
  public:
@@ -45,7 +45,7 @@ class Planner {
     return integer(mix(shape_.seed, 71), draws_++, least, most);
   }
 
-  // Of the n-th request, with room for the steps of this schedule where that is possible.
+  // Context of the n-th request, with room for all steps of the schedule if possible.
   std::int64_t length(std::int64_t n) {
     const std::int64_t ratio = geometry_.index_ratio, k = ratio * geometry_.top_k;
     const std::int64_t page = geometry_.pages[0];
@@ -75,7 +75,7 @@ class Planner {
     return 0;
   }
 
-  // Of the n-th request: one to three tokens less than a border.
+  // Context of the n-th request: one to three tokens before a border.
   std::int64_t before_border(std::int64_t n) const {
     const std::array<std::int64_t, 5> borders{
         geometry_.pages[0], device::decode::kC128a, tile_of_candidates(),
@@ -89,7 +89,8 @@ class Planner {
                : geometry_.plan_block;
   }
 
-  // Numbers of requests whose tokens no captured size has, and some has more.
+  // Number of requests in step i: one whose token count is no captured size but below the largest;
+  // all such numbers in turn. The maximum if there is none.
   std::int64_t between_sizes(std::int64_t i) const {
     const auto& sizes = geometry_.capture_sizes;
     std::vector<std::int64_t> counts;
@@ -122,7 +123,7 @@ class Planner {
     order_.erase(std::find(order_.begin(), order_.end(), id));
   }
 
-  // What all caches have whole blocks of.
+  // Smallest number of tokens that fills whole blocks in every cache.
   std::int64_t whole_blocks() const {
     using device::decode::Cache;
     std::int64_t tokens = geometry_.pages[0];
@@ -135,7 +136,7 @@ class Planner {
     return tokens;
   }
 
-  // Behind the longest prefix of the newest request that has one.
+  // Admits a request that shares the longest prefix of the newest request that has one.
   bool admit_behind_another(ScheduledStep& step) {
     const std::int64_t whole = whole_blocks();
     for (auto other = order_.rbegin(); other != order_.rend(); ++other) {
@@ -152,14 +153,15 @@ class Planner {
   }
 
   void admit(ScheduledStep& step) {
-    // Who is there has been there: requests of this step are admitted behind those that share.
-    // Three steps in which who comes shares, and three in which blocks only lose owners.
+    // A request can share only with one of an earlier step, because requests of `admitted` come
+    // after those of `shared`. In three of six steps new requests share a prefix. In the other
+    // three they do not, so that blocks only lose owners.
     const bool gains = step_ % 6 >= 1 && step_ % 6 <= 3;
     const bool shares = shape_.traffic == Traffic::prefix && gains && step.admitted.empty();
     if (shares && admit_behind_another(step)) return;
     const std::uint64_t id = ++last_id_;
     const std::int64_t tokens = length(static_cast<std::int64_t>(id) - 1);
-    // A prefix of it may be in the caches.
+    // A prefix of the prompt may be in the caches already.
     const std::int64_t there = computed(tokens);
     step.admitted.emplace_back(id, there);
     tokens_[id] = there;
@@ -175,8 +177,9 @@ class Planner {
     return has_prompts() ? draw(0, 1) * tokens / 2 : tokens;
   }
 
-  // As many as are allowed and fewer, in turn; then the same of other requests, so that totals are
-  // equal; then no request has only one, so that totals differ and the longest does not.
+  // Tokens of request j in step i. Steps with i % 3 == 0: different numbers of tokens. Then the
+  // same numbers on other requests, so the total is unchanged. Then no request has a single token,
+  // so the total changes but the longest does not.
   std::int64_t turned_query(std::int64_t i, std::int64_t j) const {
     const std::int64_t most = geometry_.query_tokens(), phase = i % 3;
     const std::int64_t tokens = 1 + (j + i / 3 + std::min<std::int64_t>(phase, 1)) % most;
@@ -233,7 +236,7 @@ class Planner {
   bool has_prompts() const { return one_comes_at_a_time() || shape_.traffic == Traffic::burst; }
   bool prompts_wait() const { return shape_.traffic == Traffic::join && step_ % 2 == 0; }
 
-  // Those that decode, then prompts, as much of each as there is room for.
+  // Adds requests that decode, then prompts, up to max_tokens.
   void fill(std::size_t size, ScheduledStep& step) {
     std::int64_t room = geometry_.max_tokens();
     for (const bool prefill : {false, true}) {
@@ -249,8 +252,9 @@ class Planner {
     }
   }
 
-  // Most are short, so that graphs hold them too: with `join`, whose batch is about as large as the
-  // largest graph, of one token. In a burst there is to be room for all.
+  // Most chunks are short, so that graphs hold the batch too. With `join`, whose batch is about as
+  // large as the largest graph, they have one token. A burst has only short chunks, so that all
+  // prompts fit.
   std::int64_t chunk(std::int64_t left, std::int64_t room) {
     const std::int64_t most = std::min(left, room);
     if (most == 0) return 0;
@@ -265,7 +269,7 @@ class Planner {
     return uneven ? draw(1, most) : most;
   }
 
-  // The first token is no speculated one.
+  // The first token is not speculated, so it is always accepted.
   std::int64_t accepted(std::int64_t tokens) {
     switch (shape_.acceptance) {
       case Acceptance::all: break;
@@ -293,7 +297,7 @@ class Planner {
   const std::int64_t most_;
   std::int64_t step_ = 0;
   std::uint64_t last_id_ = 0, draws_ = 0;
-  std::map<std::uint64_t, std::int64_t> tokens_, prompts_;  // in the caches; still to come
+  std::map<std::uint64_t, std::int64_t> tokens_, prompts_;  // cached tokens; prompt tokens to come
   std::vector<std::uint64_t> order_;
 };
 

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The reference in place of device ops, inside a running decode step. On a simulated device a host
-// function stands in the stream, and in graphs, where the op's kernels would: whenever it runs, it
-// reads the call's inputs and writes what the op should have made of them. On a real device a
-// function on the host cannot look at the device's memory, so there eager calls alone are
-// exchanged, at once.
+// Replaces device ops by the reference inside a running decode step. On a simulated device a host
+// function takes the place of the op's kernels in streams and graphs. When it runs, it reads the
+// call's inputs and writes the right outputs. On a real device a host function cannot access device
+// memory, so only eager calls are replaced, and they run at once.
 #pragma once
 
 #include <list>
@@ -22,22 +21,22 @@ namespace plumb::cases {
 
 class Exchange final : public device::decode::CallExchange {
  public:
-  // All outlive the exchange, which outlives the graphs.
+  // The arguments outlive this object, and it outlives the graphs.
   Exchange(device::Device& device, const device::decode::Geometry& geometry,
            const device::Implementation& ops, std::shared_ptr<const Exchanged> which);
 
-  // Not a call without rows, of which nothing can be judged: the op itself has to do nothing.
+  // False for a call without rows: there is nothing to judge, and the op itself has nothing to do.
   bool takes(const device::decode::Call& call) override;
-  // Throws device::DeviceError for a call that cannot be exchanged.
+  // Throws device::DeviceError for a call that cannot be replaced.
   void launch(const device::decode::Call& call, device::Stream stream) override;
 
  private:
-  // A call as it was enqueued. A graph may run it at any time.
+  // A call as it was enqueued. A graph may run it at any later time.
   struct One {
     Exchange* exchange;
     JudgedCall judged;
     std::string name;
-    bool keeps_plan = false;  // that it was given
+    bool keeps_plan = false;  // the op would use the existing plan
   };
   static void run(void* one);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which calls of a decode step the reference stands in for (exchange.h), and what it made of inputs
-// that it has seen: the engines of a watch give it the same ones.
+// Names the calls of a decode step that the reference replaces (exchange.h), and caches its outputs
+// by inputs: the engines of a watch run the same calls.
 #pragma once
 
 #include <cstdint>
@@ -19,13 +19,13 @@ namespace plumb::cases {
 
 class Exchanged {
  public:
-  // Ops ("hc_head"), and single calls by their names ("layer 1 attention").
+  // Names of ops ("hc_head") and of single calls ("layer 1 attention").
   explicit Exchanged(std::set<std::string> names) : names_(std::move(names)) {}
 
   const std::set<std::string>& names() const { return names_; }
   bool covers(const device::decode::Call& call) const;
-  // What the call's outputs are judged by: plumb's own promise, where the implementation lacks an
-  // op that is exchanged.
+  // The entry whose numerics the call's outputs are judged by. If the implementation lacks a
+  // replaced op: plumb's own entry.
   const device::OpEntry* entry_of(const device::decode::Call& call,
                                   const device::Implementation& ops) const;
 
@@ -35,7 +35,7 @@ class Exchanged {
 
  private:
   std::set<std::string> names_;
-  mutable std::mutex mutex_;  // of what follows
+  mutable std::mutex mutex_;  // guards the members below
   mutable std::map<std::uint64_t, Outputs> seen_;
   mutable std::size_t bytes_ = 0;
 };

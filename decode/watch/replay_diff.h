@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The same steps twice, and what every call made, recorded inside the graphs: the first
-// difference is where a race, or something that a replay keeps, comes in. Ops promise the same bits
-// on one platform; whatever else is different about the second run may not matter.
+// Runs the same steps twice and compares what every call wrote, recorded inside the graphs. The
+// first difference shows where a race, or state kept by a replay, enters. An op that declares
+// itself deterministic promises equal bits on one platform, whatever else differs in the second
+// run.
 #pragma once
 
 #include <array>
@@ -16,40 +17,41 @@
 
 namespace plumb::cases {
 
-// What is different about the second run.
+// How the second run differs.
 struct SecondRun {
   enum class EngineUse {
-    kept,    // one engine takes all steps
-    eager,   // it runs each of them eagerly on fresh state
-    renewed  // each step is taken by an engine made anew, with the requests and caches of the old
+    kept,    // one engine runs all steps
+    eager,   // one engine runs each step eagerly with fresh state
+    renewed  // a newly created engine, with the old one's requests and caches, runs each step
   };
   std::string name;  // "threads in reverse order"
   DecodeSetup setup;
   EngineUse engine = EngineUse::kept;
 };
-// On a simulated device all that it may do differently; on a real one the same once more.
+// On any device: one run under the same conditions. On a simulated device also one run for each
+// condition that can be changed.
 std::vector<SecondRun> second_runs(const DecodeSetup& setup);
 
 struct ReplayDifference {
-  // What the call made the difference from.
+  // Where the first different call got the difference from.
   enum class From {
-    the_op,          // it was given the same
-    an_op_that_may,  // it was given the same, and does not promise the same bits
-    its_inputs,      // other bytes, which no call of the step has made
-    its_memory,      // an output lies over an input
-    nothing          // no call: the results alone differ
+    the_op,          // inputs are equal
+    an_op_that_may,  // inputs are equal, and the op does not promise equal bits
+    its_inputs,      // inputs differ, in bytes that no call of the step wrote
+    its_memory,      // an output overlaps an input
+    nothing          // no call differs, only the results
   };
   From from = From::the_op;
   std::int64_t step = 0;
   std::string part, call, op, tensor;
   std::vector<std::int64_t> rows;
   std::int64_t rows_total = 0;
-  std::string input;                          // that differs
-  std::array<std::uint64_t, 2> digests = {};  // XXH3 of the tensor, in either run
+  std::string input;                          // the input that differs
+  std::array<std::uint64_t, 2> digests = {};  // XXH3 of the tensor in both runs
 };
 std::string text_of(const ReplayDifference& difference);
 
-// Nothing: every call of every step made the same.
+// nullopt: all calls of all steps are equal.
 std::optional<ReplayDifference> first_difference(const DecodeSetup& setup, const SecondRun& second,
                                                  const ScheduleShape& shape);
 

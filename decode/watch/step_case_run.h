@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Runs a case of decode steps: serves what its row says, under watch, and settles the outcome.
+// Runs a case of decode steps: watches an engine that is set up as the row says, and decides the
+// outcome.
 #pragma once
 
 #include <functional>
@@ -16,44 +17,43 @@
 
 namespace plumb::cases {
 
-// The platform cannot have what a case asks for. The message is the reason.
+// The platform cannot run the case. The message is the reason.
 struct NotOnThisPlatform : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// A plug-in in the steps: its kernels take the place of plumb's own, which stand in for the ops
-// that it does not have.
+// A plug-in in decode steps: its kernels replace plumb's own. Ops that it lacks use plumb's
+// kernels.
 struct StepPlugin {
   const device::Implementation* plugin = nullptr;
   std::function<const device::Implementation&(std::string_view platform)> with_own;
   std::function<std::unique_ptr<device::Device>(std::string_view platform,
                                                 const device::Conditions&)>
       open_device;
-  // The op of a legal call that the plug-in has not supported since the last time. "": none.
+  // Op of a legal call that the plug-in refused since the last query. "": none.
   std::function<std::string()> take_unsupported = [] { return std::string(); };
 };
-// Throws NotOnThisPlatform if a kernel of the setup is a planted one: it is in another process.
+// Throws NotOnThisPlatform if the setup has a planted kernel: that is in another process.
 void put_in(const StepPlugin& plugin, DecodeSetup& setup);
 
-// Watches steps with the plug-in's kernels. `call` of a finding names the owner of its op first.
-// Throws NotOnThisPlatform: the steps call no op that the plug-in has, or it does not support a
-// call.
+// Watches steps with the plug-in's kernels. `call` of a finding begins with the owner of its op.
+// Throws NotOnThisPlatform if the steps call no op of the plug-in, or if it refuses a call.
 WatchResult watch_with(const StepPlugin& plugin, DecodeSetup setup, const ScheduleShape& shape);
 
 struct StepCaseResult {
   CaseResult result;
-  std::vector<Finding> findings;  // the failure for machines
-  FeatureCounts features = {};    // what its steps did
+  std::vector<Finding> findings;  // for machine-readable reports
+  FeatureCounts features = {};    // counts of what the steps did
 };
 
 struct WatchedCase {
   WatchResult result;
-  std::string diagnosis = {};  // what a failure looks like, in a line
+  std::string diagnosis = {};  // one line: what the failure looks like
 };
 
-// How a case is served and watched. Faults and their diagnosis put functions of their own here.
+// How a case is set up and watched. Faults and their diagnosis replace these functions.
 struct StepCaseDriver {
-  // Throws BadRow; NotOnThisPlatform or std::invalid_argument for a case to be skipped.
+  // Throws BadRow; NotOnThisPlatform or std::invalid_argument if the case is to be skipped.
   std::function<ServedCase(const StepCase& which, const std::string& platform, std::uint64_t seed)>
       serve = [](const StepCase& which, const std::string& platform, std::uint64_t seed) {
         return served_case(which, DecodeSetup{.platform = platform}, seed);
@@ -63,9 +63,8 @@ struct StepCaseDriver {
   };
 };
 
-// Of the options, platform, seed and divides_schedules count. With `plugin`, a finding names the
-// owner of its op. A case that calls no op of the plug-in, or one that it does not support, is
-// skipped.
+// Uses platform, seed and divides_schedules of the options. With `plugin`, a finding names the
+// owner of its op. A case that calls no op of the plug-in, or a call that it refuses, is skipped.
 StepCaseResult run_step_case(const StepCase& which, const RunOptions& options,
                              const StepCaseDriver& driver = {}, const StepPlugin* plugin = nullptr);
 

@@ -67,7 +67,7 @@ void FeatureCounter::come(const ScheduledStep& scheduled, Happened& now) {
   for (const auto& [id, tokens] : scheduled.admitted) seen_[id] = {.computed = tokens};
 }
 
-// A block that is new to a request, and was another's.
+// Notes new blocks of a request, and whether another request owned them before.
 void FeatureCounter::note_blocks(std::uint64_t id, const Tables& tables, Happened& now) {
   SeenRequest& seen = seen_[id];
   for (std::size_t cache = 0; cache < kCaches; ++cache) {

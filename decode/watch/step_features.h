@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the steps of a schedule really did, counted as cases are: a row that is named for something
-// that never happens proves nothing.
+// Counts what the steps of a schedule did. If the steps never do what a row is named for, the row
+// tests nothing.
 #pragma once
 
 #include <array>
@@ -19,32 +19,32 @@ namespace plumb::cases {
 
 enum class Feature {
   shared,    // a request came with the blocks of another's prefix
-  refilled,  // of which the other had given back those of the window: beside states that are kept
+  refilled,  // shared, and window blocks that the other had given back were filled again
   evicted,   // a block left the window of a request that goes on
   reused,    // a block of one request became another's
-  rejected,  // not all tokens of a request were accepted
-  moved,     // a request stood in another row of the batch than before
-  chunked,   // a chunk of a prompt attended to tokens of the chunk before
+  rejected,  // some tokens of a request were rejected
+  moved,     // a request was in another row of the batch than before
+  chunked,   // a chunk of a prompt attended tokens of an earlier chunk
   mixed,     // prompts beside requests that decode
-  idle       // nobody was there
+  idle       // the step had no request
 };
 inline constexpr int kFeatures = 9;
 
-// Steps by name; of every feature.
+// Number of steps by feature name, for all features.
 using FeatureCounts = std::map<std::string, std::int64_t, std::less<>>;
 
 class FeatureCounter {
  public:
   explicit FeatureCounter(const device::decode::Geometry& geometry);
-  // A step that was taken, with the host's plan of it.
+  // Notes a step that was run, with the host's plan.
   void note(const ScheduledStep& scheduled, const device::decode::StepPlan& plan);
   const FeatureCounts& counts() const { return counts_; }
 
  private:
   using Tables = std::array<std::vector<std::int32_t>, device::decode::kCaches>;
-  // A request as it was seen last.
+  // State of a request in its latest step.
   struct SeenRequest {
-    std::int64_t computed = 0, prefilled = 0;  // tokens; of which in chunks
+    std::int64_t computed = 0, prefilled = 0;  // tokens; prefilled: those of chunks
     std::int64_t row = -1;
     std::array<std::int64_t, device::decode::kCaches> shared = {};  // blocks
     Tables tables = {};
@@ -61,8 +61,8 @@ class FeatureCounter {
   FeatureCounts counts_;
 };
 
-// Of a row's `named_for`, "shared,evicted": those that never happened, a line each. Throws BadRow
-// for an unknown one.
+// One line per feature of the row's `named_for` ("shared,evicted") that never happened. Throws
+// BadRow for an unknown feature.
 std::vector<std::string> missing_features(const Row& row, const FeatureCounts& counts);
 
 }  // namespace plumb::cases

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A decode step under watch. Four engines run the same schedule, each on a device of its own:
+// Watches decode steps. Four engines run the same schedule, each on its own device:
 //
-//   plain   as it would be served: graphs, nothing recorded
-//   twin    the same with a recorder in its graphs: every op is judged against the reference on the
-//   bytes
-//           that it was given, and nothing but its outputs may have changed
-//   eager   every step run eagerly at the same padded shape, on a fresh attention state, recorded:
-//           the twin's calls must have the same bits
-//   other   as plain, with other values wherever padding may hold anything, and in scratch between
-//           two steps: the same live rows
+//   plain   as served: graphs, nothing recorded
+//   twin    as plain, with a recorder in its graphs. The reference judges each op on the bytes
+//           that it read, and memory other than its outputs must not change
+//   eager   runs each step eagerly at the same padded shape, with a fresh attention state, and
+//           is recorded. The twin's calls must have the same bits
+//   other   as plain, with other values in padding, and in scratch between two steps. Live rows
+//           must have the same bits
 //
-// What they say is put in order: the first finding names the op that went wrong first.
+// Findings are put in order: the first one names the op that went wrong first.
 #pragma once
 
 #include <cstdint>
@@ -28,17 +27,18 @@ namespace plumb::cases {
 struct WatchResult {
   std::vector<Finding> findings;  // by step, then position
   std::int64_t steps = 0, calls_judged = 0;
-  FeatureCounts features = {};  // of the steps
-  // Experts that routers chose, and those that others would have been: where somebody counts.
+  FeatureCounts features = {};  // what the steps did
+  // Expert choices of routers, and how many of them an exact router would have made otherwise. 0
+  // unless a fault counts them.
   std::int64_t choices = 0, flips = 0;
   bool clean() const { return findings.empty(); }
   bool found_by(Detector detector) const;
 };
 
-// Told of each step when it has been checked.
+// Called after each step has been checked.
 using StepHook = std::function<void(const WatchedStep&)>;
 
-// Ends after the first step with findings.
+// Stops after the first step with findings.
 WatchResult watch(const DecodeSetup& setup, const ScheduleShape& shape, const StepHook& hook = {});
 
 }  // namespace plumb::cases

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the checks of one step share.
+// Data that the checks of one step share.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +14,15 @@ namespace plumb::cases {
 
 struct WatchedStep {
   WatchedEngine &plain, &twin, &eager, &other;
-  device::decode::GraphMode mode;  // that was asked for
+  device::decode::GraphMode mode;  // the requested mode
   Findings findings;
-  // Of this step and of those that were enqueued before it without a wait.
+  // Plans of this step and of the steps that were enqueued before it without a wait.
   std::vector<device::decode::StepPlan> plans = {};
-  Snapshot before = {}, after = {};  // of the twin, around the step
-  StepWriters writers = {};          // of the twin
-  std::int64_t calls = 0;            // checked so far: the position of the next
-  // Of the twin, in this step and in those in flight before it, each as it ran last.
+  Snapshot before = {}, after = {};  // memory of the twin around the step
+  StepWriters writers = {};          // writers in the twin
+  std::int64_t calls = 0;            // calls checked so far; the next one's position
+  // Parts of the twin (the recorded engine, watch.h) in this step and in those in flight before it,
+  // each as it ran last.
   device::decode::StepSegments::Parts parts = {};
 };
 

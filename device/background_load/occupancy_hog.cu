@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// device/background_load/occupancy_hog.h. Launch: blocks of 64 in one dimension, all of the
-// platform's shared memory for each.
+// Kernel of device/background_load/occupancy_hog.h. Launch: one-dimensional grid, blocks of 64
+// threads, each with all shared memory that the platform allows, so that one block fills a
+// multiprocessor.
 #include "device/background_load/occupancy_hog.h"
 #include "device/simt.h"
 

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// mbarriers: what arrives in a block's shared memory is counted where it arrives, be it threads,
-// bytes that are copied from global memory, or numbers that another block of the cluster sends.
-// Whoever waits for them needs no barrier of the block or of the cluster, whose fence would wait
-// for everything that is on its way. Needs compute capability 9.0.
+// mbarriers of PTX. One counts arrivals in a block's shared memory: threads, bytes copied from
+// global memory, or numbers sent by another block of the cluster. A thread that waits on it needs
+// no barrier of the block or cluster, whose fence would wait for all pending memory accesses. Needs
+// compute capability 9.0.
 #pragma once
 
 #include <cstdint>
 
 namespace plumb::device::PLUMB_KERNEL_SET {
 
-// In shared memory, of each block at the same place. A phase ends when as many threads have arrived
-// as were named and as many bytes as were expected.
+// Lies in shared memory, at the same offset in each block of a cluster. A phase ends when the
+// declared number of threads and all expected bytes have arrived.
 struct Arrivals {
   std::uint64_t state;
 };
@@ -20,7 +20,8 @@ static __device__ inline unsigned shared_address(const void* at) {
   return static_cast<unsigned>(__cvta_generic_to_shared(at));
 }
 
-// By one thread; others may use it behind a barrier, other blocks behind one of the cluster.
+// Called by one thread. Other threads may use `arrivals` after a barrier of the block, other blocks
+// after a barrier of the cluster. `threads`: arrivals that end a phase.
 static __device__ inline void start(Arrivals& arrivals, int threads) {
   asm volatile(
       "mbarrier.init.shared::cta.b64 [%0], %1;\n"
@@ -29,14 +30,14 @@ static __device__ inline void start(Arrivals& arrivals, int threads) {
       : "memory");
 }
 
-// One thread arrives. What it has seen and done is before what those do who wait.
+// One thread arrives. Its reads and writes before this call precede those of threads that wait.
 static __device__ inline void arrive(Arrivals& arrivals) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(&arrivals))
                : "memory");
 }
 
-// One thread arrives and names bytes that the end of this phase is to wait for too. They may be
-// there before it.
+// One thread arrives, and adds `bytes` to the bytes that this phase waits for. The bytes may arrive
+// before this call.
 static __device__ inline void expect(Arrivals& arrivals, int bytes) {
   asm volatile(
       "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(&arrivals)),
@@ -44,7 +45,7 @@ static __device__ inline void expect(Arrivals& arrivals, int bytes) {
       : "memory");
 }
 
-// Waits for the end of a phase; the first one and every other one after it are even.
+// Waits for the end of a phase. The first phase is even, the second odd, and so on.
 static __device__ inline void wait_for(Arrivals& arrivals, bool odd_phase) {
   unsigned ended = 0;
   while (ended == 0) {
@@ -58,7 +59,7 @@ static __device__ inline void wait_for(Arrivals& arrivals, bool odd_phase) {
   }
 }
 
-// Starts to copy from global memory. 16 divides the addresses and the bytes.
+// Starts a copy from global to shared memory. Addresses and `bytes` are multiples of 16.
 static __device__ inline void copy_bytes(const void* from, void* to, int bytes,
                                          Arrivals& arrivals) {
   asm volatile(
@@ -68,7 +69,8 @@ static __device__ inline void copy_bytes(const void* from, void* to, int bytes,
       : "memory");
 }
 
-// Sends to block `rank` of the cluster: `to` and `arrivals` are this block's names of the places.
+// Sends a number to block `rank` of the cluster. `to` and `arrivals` are addresses in this block;
+// the number arrives at the same offsets in the other block.
 static __device__ inline void send(float number, float* to, Arrivals& arrivals, int rank) {
   asm volatile(
       "{ .reg .b32 to, arrivals;\n"
@@ -80,7 +82,8 @@ static __device__ inline void send(float number, float* to, Arrivals& arrivals, 
       : "memory");
 }
 
-// Of places that are used in turn: which is a turn's, and whether its phase is an odd one.
+// For `count` buffers used in turn: the buffer of a turn, and whether its phase in this turn is
+// odd.
 template <int count>
 static __device__ inline int place_of(int turn) {
   return turn % count;

@@ -17,7 +17,7 @@ inline constexpr NativeError kSuccess = cudaSuccess;
 ErrorKind error_kind_of(NativeError error);
 inline const char* error_text(NativeError error) { return cudaGetErrorString(error); }
 inline const char* error_name(NativeError error) { return cudaGetErrorName(error); }
-// So that the next call does not report it again.
+// Clears the runtime's last error, so that the next call does not report it again.
 inline void forget_last_error() { cudaGetLastError(); }
 
 }  // namespace plumb::device::cuda

@@ -7,9 +7,9 @@
 
 namespace plumb::device::cuda::runtime {
 
-// By default a kernel is loaded when it is first launched. That may have to wait for the whole
-// device, and may happen in one thread while another one captures: all are loaded at the start.
-// Heeded only until the runtime's first call; whoever has set the variable keeps his choice.
+// By default a kernel is loaded at its first launch. Loading may wait for the whole device, and may
+// happen in one thread while another one captures. So all kernels are loaded at the start. The
+// runtime reads the variable at its first call only. A value that the user has set is kept.
 int device_count() {
   setenv("CUDA_MODULE_LOADING", "EAGER", 0);
   int count = 0;
@@ -41,9 +41,9 @@ Properties query() {
 
 namespace {
 
-// A kernel may have 48 KB of shared memory, static and dynamic together, unless its launcher asks
-// for more. What is asked for stays: it is always all that the device has, so that neither what ran
-// before nor another thread decides whether a launch succeeds.
+// A kernel may use 48 KB of shared memory, static plus dynamic, unless the limit of the kernel is
+// raised. The limit is raised to the device's maximum at once and stays there. So neither earlier
+// launches nor other threads decide whether a launch succeeds.
 cudaError_t permit_shared_memory(const void* kernel, std::size_t dynamic_bytes) {
   cudaFuncAttributes known{};
   cudaError_t error = cudaFuncGetAttributes(&known, kernel);

@@ -22,14 +22,15 @@ using NativeNode = cudaGraphNode_t;
 
 namespace runtime {
 
-// The runtime's first call of a process.
+// Must be the process's first call of the runtime, because it sets a variable that is read only
+// then.
 int device_count();
 
-// Of the current device.
+// Properties of the current device.
 Properties query();
 
-// Empty, or what went wrong and with which call. Beyond 48 KiB a kernel has to ask for dynamic
-// shared memory.
+// Returns "" or the call that failed and its error. Raises the kernel's limit of dynamic shared
+// memory if the launch needs more than 48 KiB.
 std::string launch(const void* kernel, const LaunchShape& shape, NativeStream stream,
                    void** arguments);
 
@@ -40,7 +41,7 @@ inline void* allocate(std::size_t bytes) {
 }
 inline void free(void* memory) { PLUMB_CHECKED(cudaFree, memory); }
 
-// In the order of the stream, without waiting for the device.
+// In stream order, without waiting for the device.
 inline void* allocate_async(std::size_t bytes, NativeStream stream) {
   void* memory = nullptr;
   PLUMB_CHECKED(cudaMallocAsync, &memory, bytes, stream);
@@ -62,7 +63,7 @@ inline bool is_pageable(const void* memory) {
   return found.type == cudaMemoryTypeUnregistered;
 }
 
-// Any direction.
+// The runtime finds the direction from the addresses.
 inline void copy(void* to, const void* from, std::size_t bytes, NativeStream stream) {
   PLUMB_CHECKED(cudaMemcpyAsync, to, from, bytes, cudaMemcpyDefault, stream);
 }
@@ -106,7 +107,7 @@ inline void wait(NativeStream stream, NativeEvent event) {
 }
 inline void synchronize(NativeEvent event) { PLUMB_CHECKED(cudaEventSynchronize, event); }
 
-// Thread-local: what other threads do meanwhile neither joins nor breaks a capture.
+// Thread-local mode: calls of other threads neither become nodes of the capture nor invalidate it.
 inline void begin_capture(NativeStream stream) {
   PLUMB_CHECKED(cudaStreamBeginCapture, stream, cudaStreamCaptureModeThreadLocal);
 }
@@ -132,7 +133,7 @@ inline void destroy(NativeGraph graph) { PLUMB_CHECKED(cudaGraphDestroy, graph);
 inline void destroy(NativeGraphExec graph) { PLUMB_CHECKED(cudaGraphExecDestroy, graph); }
 
 std::vector<NativeNode> nodes(NativeGraph graph);
-// With the kernel's mangled name.
+// `name` is the kernel's mangled name.
 GraphNode describe_node(NativeNode node);
 
 }  // namespace runtime

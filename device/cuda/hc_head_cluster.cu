@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// hc_head for processors with thread-block clusters. One block cannot hold the weights (458 KB at
-// hidden 7168), and reading them again for every few tokens costs more than the tokens do. Eight
-// blocks share the columns: each holds its eighth of the weights for all tokens, sees its eighth of
-// a token once, and gets the others' sums into its shared memory.
+// hc_head with thread-block clusters: the weights (458 KB at hidden 7168) do not fit into one
+// block. Eight blocks share the columns. Each keeps its eighth of the weights for all tokens, reads
+// its eighth of a token once, and receives the others' sums in shared memory.
 //
-// Eight tokens at a time. Of the warps
-// - one copies them to shared memory, three turns ahead;
-// - the workers sum: worker w has columns 64 w .. + 63 of the block's, of all four streams; lane l
-//   has token l / 4, and of each 32 columns 8 (l % 4) .. + 7. Products go through matrix units
-//   (matrix_products.h) with the weights on the left: rows 0 to 3 are the largest parts of the four
-//   mixes, 4 to 7 the middle ones, 8 to 11 the smallest;
-// - one adds up the workers' sums, exchanges them with the other blocks and makes the gates; lane l
-//   has gate l % 4 of token l / 4. Meanwhile the workers sum the next tokens; after these
-// - the workers apply the gates to their columns of the last ones.
-// All wait for what they need and for nothing else (arrivals.h).
-// Launch: clusters of kBlocks blocks, hidden / 512 workers and two warps more.
+// Each turn handles eight tokens. Roles of the warps:
+// - One copies tokens to shared memory, three turns ahead.
+// - Workers sum. Worker w has columns 64 w .. + 63 of the block's, in all four streams. Lane l has
+//   token l / 4, and columns 8 (l % 4) .. + 7 of each 32. Matrix units multiply (matrix_products.h)
+//   with the weights as left operand: rows 0 to 3 are the largest parts of the four mixes' weights,
+//   rows 4 to 7 the middle parts, rows 8 to 11 the smallest.
+// - One adds up the workers' sums, exchanges totals with the other blocks and computes gates: lane
+//   l has gate l % 4 of token l / 4. Meanwhile the workers sum the next turn's tokens; then they
+//   apply the gates to their columns of the previous turn's tokens.
+// Each warp waits only for the data that it needs (arrivals.h).
+// Launch: clusters of kBlocks blocks, each with hidden / 512 workers and two more warps.
 #include <cooperative_groups.h>
 
 #include "device/cuda/arrivals.h"
@@ -30,44 +29,44 @@ namespace {
 using Params = plumb_hc_head_params;
 
 constexpr int kBlocks = 8, kLeastWorkers = 2, kMostWorkers = 14, kOtherWarps = 2, kTokens = 8;
-constexpr int kWorkerColumns = 64, kHalves = 2;  // of 32 columns, of one stream
-constexpr int kSteps = kStreams * kHalves;       // half i % 2 of stream i / 2
+constexpr int kWorkerColumns = 64, kHalves = 2;  // a worker's columns of a stream: 2 x 32
+constexpr int kSteps = kStreams * kHalves;       // step i: half i % 2 of stream i / 2
 
-// The tokens of a turn, [stream][token][column]. Eight lanes, which read at once, read half a line
-// of two tokens: these must not be the same half.
+// Tokens of a turn, [stream][token][column]. Eight lanes read at once half a 128-byte line of each
+// of two tokens. The four vectors of padding put these halves into different banks.
 constexpr int kRowVectors = kMostWorkers * kWorkerColumns / 8 + 4;
 constexpr int kTurnVectors = kStreams * kTokens * kRowVectors, kCopiedTurns = 3;
 
-// Registers hold a lane's weights of the first steps, shared memory those of the others: two
-// vectors of each of the lanes with rows 8 to 11, the halves of their columns with the two rows in
-// turn; one of the other lanes, the halves in turn.
+// A lane keeps its weights of the first steps in registers, those of the others in shared memory.
+// Lanes of rows 8 to 11 have two vectors per step, for the halves of their columns: words of their
+// two rows alternate. Others have one vector: words of the two halves alternate.
 constexpr int kHeldSteps = 4, kFirst = 32, kSecond = 16, kStepVectors = kFirst + kSecond;
 constexpr int kWeightVectors = (kSteps - kHeldSteps) * kStepVectors;
 constexpr std::size_t kDynamicBytes =
     (kCopiedTurns * kTurnVectors + kMostWorkers * kWeightVectors) * sizeof(uint4);
 
-// Blocks of one cluster need a processor that has them; for others the kernel is empty.
+// Clusters need compute capability 9.0. For older processors the kernel is empty.
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
 
-// Sum 4 t + j is mix j of token t, sum 32 + t its squares.
+// Sum 4 t + j is mix j of token t, sum 32 + t is the sum of squares of token t.
 constexpr int kGates = kTokens * kStreams, kSums = kGates + kTokens;
 constexpr int kTotalsBytes = kBlocks * kSums * sizeof(float);
 
 struct Shared {
-  float of_worker[2][kMostWorkers][kSums];  // by turns, as all of this; zeros where there is none
+  float of_worker[2][kMostWorkers][kSums];  // [2]: alternates by turn; zero if no such worker
   float of_block[2][kBlocks][kSums];
   float4 gates[2][kTokens];
-  Arrivals copied[kCopiedTurns], read[kCopiedTurns];  // tokens
+  Arrivals copied[kCopiedTurns], read[kCopiedTurns];  // one per buffer of tokens
   Arrivals summed[2], totals[2], gated[2];
 };
 
-// Which part of the work is a worker's lane's.
+// A worker lane's part of the work.
 struct LanePlace {
-  int worker, lane, token, quarter;  // of the block; of the warp; of eight; of 32 columns
-  int column;                        // the first one, of the block's
+  int worker, lane, token, quarter;  // index in the block; the warp; the turn; 32 columns
+  int column;                        // first of the lane's columns, within the block's columns
 };
 
-// Made again wherever it is needed: there are no registers to keep it.
+// Computed again at each use, because there are no registers to keep it.
 __device__ LanePlace own_place() {
   int thread;
   asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
@@ -80,14 +79,14 @@ __device__ int block_rank() {
 }
 __device__ int block_columns(const Params& p) { return static_cast<int>(p.hidden / kBlocks); }
 
-// The clusters share the tokens, eight by eight.
+// Clusters take groups of eight tokens in turn.
 __device__ std::int64_t first_token(int turn) {
   const std::int64_t cluster = block_index_x() / kBlocks, clusters = grid_size_x() / kBlocks;
   return (cluster + turn * clusters) * kTokens;
 }
 
-// One warp; lane l: stream l % 4 of token l / 4. Behind the last token: that one again, and not
-// stored.
+// Role of one warp: lane l copies stream l % 4 of token l / 4. If there is no such token, the last
+// token is copied again, and its result is not stored.
 __device__ void copy_tokens(const Params& p, Shared& shared) {
   const int stream = lane_index() % kStreams, token = lane_index() / kStreams;
   const int bytes = block_columns(p) * static_cast<int>(sizeof *p.hidden_states);
@@ -97,7 +96,7 @@ __device__ void copy_tokens(const Params& p, Shared& shared) {
   for (int turn = 0; first_token(turn) < p.tokens; ++turn) {
     const int place = place_of<kCopiedTurns>(turn);
     Arrivals& copied = shared.copied[place];
-    wait_for(shared.read[place], !is_odd_phase<kCopiedTurns>(turn));  // first there is nothing
+    wait_for(shared.read[place], !is_odd_phase<kCopiedTurns>(turn));  // passes the first time
     if (lane_index() == 0) expect(copied, kTokens * kStreams * bytes);
     __syncwarp();
     const std::int64_t row = min(first_token(turn) + token, p.tokens - 1);
@@ -107,7 +106,7 @@ __device__ void copy_tokens(const Params& p, Shared& shared) {
 
 __device__ bool has_smallest(const LanePlace& place) { return place.token < kStreams; }
 
-// A lane's weights of a step: two rows of them, for half of its columns and for the other one.
+// A lane's weights of a step: its two rows, for the first and the second half of its columns.
 struct StepWeights {
   uint4 first, second;
 };
@@ -119,8 +118,8 @@ __device__ uint4 take_parts(float4& a, float4& b) {
   return {take_part(a.x, a.y), take_part(a.z, a.w), take_part(b.x, b.y), take_part(b.z, b.w)};
 }
 
-// Of mix l / 4 % 4 the largest and the smallest parts, or the middle ones: rows 12 to 15 are
-// anything.
+// Loads a step's weights of mix l / 4 % 4. Lanes below 16 get the largest and smallest parts, the
+// others the middle parts and unused values.
 __device__ StepWeights load_step(const Params& p, const LanePlace& place, int step) {
   const int row = kStreams * (place.token % kStreams) + step / kHalves;
   const float* const from =
@@ -132,7 +131,7 @@ __device__ StepWeights load_step(const Params& p, const LanePlace& place, int st
   return {{upper.x, lower.x, upper.y, lower.y}, {upper.z, lower.z, upper.w, lower.w}};
 }
 
-// Where this lane's weights in shared memory start; nobody else reads them.
+// Where this lane's weights in shared memory start. No other lane reads them.
 __device__ uint4* staged_weights(const LanePlace& place) {
   return dynamic_shared<uint4>() + kCopiedTurns * kTurnVectors + place.worker * kWeightVectors +
          place.lane;
@@ -149,7 +148,7 @@ __device__ StepWeights put_weights(const LanePlace& place, const uint4* from) {
   return weights;
 }
 
-// Where this lane's part of a turn's tokens starts.
+// Where this lane's part of the tokens starts. `turn`: number of the buffer.
 __device__ const uint4* copied_tokens(const LanePlace& place, int turn) {
   return dynamic_shared<uint4>() + turn * kTurnVectors + place.token * kRowVectors +
          place.column / kBf16x8;
@@ -158,8 +157,8 @@ __device__ uint4 columns_of(const uint4* copied, int step) {
   return copied[step / kHalves * kTokens * kRowVectors + step % kHalves * 4];
 }
 
-// What matrix units make of a lane's columns of the tokens in one step. They truncate where they
-// add: each chain starts from zero, and the fp32 units add up the steps.
+// Matrix products of a lane's columns of one step. Matrix units truncate when they add. So each
+// step starts from zero, and the fp32 units add up the steps.
 struct Products {
   float mixes[4], squares[4];
 };
@@ -174,13 +173,13 @@ __device__ Products multiply_step(const uint4& x, const StepWeights& weights) {
   return products;
 }
 
-// A lane's sums: rows l / 4 and l / 4 + 8 of tokens 2 (l % 4) and + 1; of the diagonal one of the
-// two is the lane's own token or none.
+// A lane's sums of tokens 2 (l % 4) and + 1, in rows l / 4 and l / 4 + 8. squares: used in the
+// lanes for which token l / 4 is one of these two.
 struct LaneSums {
   float mixes[4], squares;
 };
 
-// The worker's share of the tokens' mixes and squares.
+// Sums over this worker's columns, for all tokens of the turn.
 __device__ LaneSums sum_columns(const LanePlace& place, const LaneWeights& weights,
                                 const uint4* copied) {
   const uint4* const staged = staged_weights(place);
@@ -201,7 +200,7 @@ __device__ LaneSums sum_columns(const LanePlace& place, const LaneWeights& weigh
 
 __device__ void spread(const LaneSums& sums, const LanePlace& place, float* to) {
 #pragma unroll
-  for (int i = 0; i < 2; ++i) {  // the middle parts' row is four below the largest's
+  for (int i = 0; i < 2; ++i) {  // lane l + 16 has the middle parts
     const float middle = shuffle_xor(whole_wave(), sums.mixes[i], 4 * kStreams);
     const float mix = sums.mixes[i] + (middle + sums.mixes[2 + i]);
     if (has_smallest(place)) to[(2 * place.quarter + i) * kStreams + place.token] = mix;
@@ -225,7 +224,7 @@ __device__ void store_columns(const uint4* copied, const float4& gates, std::uin
   }
 }
 
-// A worker's turns. The gates of a turn are made while the next one's sums are.
+// A worker's loop. While the gates of a turn are computed, the workers sum the next turn.
 __device__ void work(const Params& p, Shared& shared, const LaneWeights& weights) {
   const auto sum = [&](int turn) {
     const LanePlace place = own_place();
@@ -257,7 +256,7 @@ __device__ void work(const Params& p, Shared& shared, const LaneWeights& weights
   }
 }
 
-// Adds up this block's workers and sends that to all blocks.
+// Adds up the sums of this block's workers and sends the totals to all blocks.
 __device__ void send_sums(Shared& shared, int turn) {
   const int rank = block_rank();
   for (int sum = lane_index(); sum < kSums; sum += 32) {
@@ -272,7 +271,7 @@ __device__ void send_sums(Shared& shared, int turn) {
   }
 }
 
-// This lane's gate, of the totals of all blocks.
+// This lane's gate, from the totals of all blocks.
 __device__ float gate_of(const Params& p, const float (&sums)[kBlocks][kSums], float scale,
                          float base) {
   float product = 0, square = 0;
@@ -285,9 +284,9 @@ __device__ float gate_of(const Params& p, const float (&sums)[kBlocks][kSums], f
   return sigmoid(product * r * scale + base) + p.hc_eps;
 }
 
-// One warp. Nothing is overwritten early: workers write sums of the next turn but one behind this
-// one's gates, and other blocks send theirs when they have the next turn's of this block, which it
-// sends behind this turn's gates.
+// Role of one warp. No buffer is overwritten too early: workers write sums of turn t + 2 only after
+// the gates of turn t. Other blocks send totals of turn t + 2 only after they have received this
+// block's totals of turn t + 1, which it sends after the gates of turn t.
 __device__ void make_gates(const Params& p, Shared& shared) {
   const float scale = p.scale[0], base = p.base[lane_index() % kStreams];
   for (int i = 0; first_token(i) < p.tokens; ++i) {
@@ -335,7 +334,7 @@ __global__ void __launch_bounds__(32 * (kMostWorkers + kOtherWarps), 1)
       put(load_step(p, place, i), place, staged_weights(place) + (i - kHeldSteps) * kStepVectors);
     }
   }
-  cooperative_groups::this_cluster().sync();  // all blocks have started and can be sent to
+  cooperative_groups::this_cluster().sync();  // all blocks have started and can receive
   if (works) {
     work(p, shared, weights);
   } else if (wave_index() == workers) {
@@ -343,7 +342,7 @@ __global__ void __launch_bounds__(32 * (kMostWorkers + kOtherWarps), 1)
   } else {
     make_gates(p, shared);
   }
-  // A block that is here has been sent everything: nobody reaches for it any more.
+  // No other block accesses this block's memory any more: it has received everything.
 }
 
 #else
@@ -357,8 +356,8 @@ LaunchShape shape_for(const Params& p, std::int64_t clusters) {
   return {kBlocks * clusters, 1, 32 * (warps + kOtherWarps), kDynamicBytes};
 }
 
-// How many clusters the device holds at once: processors come in groups, and a cluster lies in one
-// of them. 0 where there are none, or not with this much shared memory.
+// Number of clusters that the device holds at once. A cluster lies in one group of multiprocessors.
+// 0: no clusters, or not with this much shared memory.
 int clusters_at_once(const Params& p) {
   const LaunchShape shape = shape_for(p, 1);
   cudaLaunchAttribute cluster{};

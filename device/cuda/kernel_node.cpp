@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The driver's functions come through the runtime, so that nothing has to be linked with libcuda.
+// Driver functions are looked up through the runtime, so that nothing has to be linked with
+// libcuda.
 #include "device/cuda/kernel_node.h"
 
 #include <cuda.h>
@@ -17,7 +18,7 @@ Function* driver_function(const char* name) {
   void* found = nullptr;
   cudaDriverEntryPointQueryResult result{};
 #if CUDART_VERSION >= 12050
-  constexpr unsigned kVersion = 12030;  // the first with names of kernels
+  constexpr unsigned kVersion = 12030;  // CUDA 12.3 is the first with kernel names
   PLUMB_CHECKED(cudaGetDriverEntryPointByVersion, name, &found, kVersion, cudaEnableDefault,
                 &result);
 #else

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Names of captured kernels, whoever launched them: the runtime knows only those of the copy of it
-// that is asked, and a plug-in brings another copy, or launches through the driver as Triton does.
+// Names of captured kernels. The runtime knows only kernels of its own copy, but a plug-in brings
+// another copy of the runtime or, like Triton, launches through the driver. So the driver is asked.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -10,7 +10,7 @@
 
 namespace plumb::device::cuda {
 
-// As the compiler mangled it; "" if the driver has no name for it.
+// The mangled name, "" if the driver has none.
 std::string mangled_kernel_name(cudaGraphNode_t node);
 
 }  // namespace plumb::device::cuda

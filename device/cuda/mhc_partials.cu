@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The first stage of mhc_pre and its kin (device/kernels/hyper_connection/mhc_mixing.h) on matrix
-// units (matrix_products.h). A matrix unit truncates what it adds up. It adds up 32 columns at a
-// time, from zero and in two halves, the products with the smallest parts of the weights first:
-// only the last two of a chain truncate at the scale of the result. The fp32 units, which round to
-// nearest, add up the results. Squares are such products, of tokens by themselves.
+// The first stage of mhc_pre and related ops (device/kernels/hyper_connection/mhc_mixing.h) on
+// matrix units (matrix_products.h). A matrix unit truncates when it adds. So it adds up only 32
+// columns, from zero and in two halves, products with the smallest parts of the weights first: only
+// the last two additions truncate at the scale of the result. The fp32 units, which round to
+// nearest, add up the results. Squares are such products too, of tokens with themselves.
 //
-// Two blocks share a tile of 128 tokens and one part of K: each has half of that part, 256 columns
-// at a time, and at the end adds up both halves' sums for half of the tokens. Warp w takes tokens
-// 32 (w % 4) .. + 31 and columns 64 (w / 4) .. + 63 of each 256, 32 at a time. The weights stand on
-// the left, 16 rows of them in a tile; on the right eight tokens, of which lane l has token l / 4.
-// A product of 16 columns needs them in a certain order over the lanes; as any order will do if
-// weights have the same, lane l takes eight neighbouring columns, 8 (l % 4) .. + 7 of the 32, of
-// tokens l / 4, + 8, + 16, + 24: one access each, whose words are operands as they come. Each warp
-// copies its tokens to shared memory two steps ahead, and waits for no other warp's.
+// Two blocks share a tile of 128 tokens and one part of K. Each has half of that part, takes 256
+// columns at a time, and at the end adds up both halves' sums for half of the tokens. Warp w takes
+// tokens 32 (w % 4) .. + 31 and columns 64 (w / 4) .. + 63 of each 256, 32 at a time. Weights are
+// the left operand, 16 rows in a tile. The right operand is eight tokens, and lane l has token
+// l / 4. Products of 16 columns allow any order of columns over the lanes, if weights and tokens
+// have the same. So lane l takes eight adjacent columns, 8 (l % 4) .. + 7 of the 32, of tokens
+// l / 4, + 8, + 16, + 24: one access each, whose words are operands without conversion. Each warp
+// copies its tokens to shared memory two steps ahead, and waits for no other warp's copies.
 #include <cooperative_groups.h>
 #include <cuda_pipeline_primitives.h>
 
@@ -27,50 +27,52 @@ namespace {
 constexpr int kThreads = 512, kBlocks = 2, kTokens = 128, kStep = 256;
 constexpr int kWarpTokens = 32, kWarpsOfColumns = kTokens / kWarpTokens;
 constexpr int kWarpColumns = 64, kWarpsOfTokens = kStep / kWarpColumns;
-constexpr int kColumns = 32;  // that are multiplied at a time
+constexpr int kColumns = 32;  // each chain of products adds this many columns
 static_assert(kThreads == 32 * kWarpsOfColumns * kWarpsOfTokens);
 constexpr std::int64_t kLeastTokens = 32, kLeastHidden = 1024;
 
-// Tiles of weights: the parts of mixes 0 to 15; the largest and the middle parts of mixes 16 to 23;
-// their smallest parts, eight rows, below which the tokens themselves are to stand.
+// Tiles of weights: three parts of mixes 0 to 15; the largest and the middle parts of mixes 16 to
+// 23; their smallest parts, which fill eight rows. The other eight rows of that product are the
+// tokens.
 enum WeightTile { kLargest, kMiddle, kSmallest, kLastMixes, kLastSmallest };
 
-// Weights of one step as lanes take them: [32 columns][tile][half of them][lane], two rows by four
-// columns each; of the last tile [lane][half], one row. Halves lie apart, and 32 columns too, such
-// that the threads that write them do not share banks.
+// Weights of one step in the order in which lanes load them: [32 columns][tile][half of the
+// columns][lane], two rows by four columns each; for the last tile [lane][half], one row. The
+// padding behind each half and each 32 columns prevents bank conflicts of the threads that write.
 constexpr int kHalfVectors = 32 + 4, kTileVectors = 2 * kHalfVectors;
 constexpr int kPartVectors = kLastSmallest * kTileVectors + 32 + 4;
 constexpr int kStagedVectors = kStep / kColumns * kPartVectors;
-// A warp's tokens of one step, [token][eight columns]. Four lanes read half of a token's columns,
-// eight lanes copy all of them, which are a whole line of 128 bytes; the halves of odd tokens stand
-// exchanged, so that neither meets banks twice.
+// A warp's tokens of one step, [token][eight columns]. Loads: four lanes read half of a token's
+// columns. Copies: eight lanes write all of them, a line of 128 bytes. The two halves of odd tokens
+// are swapped, so that neither access has bank conflicts.
 constexpr int kEights = kWarpColumns / 8, kCopiedVectors = kWarpTokens * kEights;
-// One step is multiplied while the weights of the next are staged and the tokens of two are copied.
+// While a step is multiplied, weights of the next step are staged and tokens of two are copied.
 constexpr int kTurns = 2, kWarps = kThreads / 32;
-constexpr int kSums = kMixes + 1;  // of a token: 24 mixes and the squares
+constexpr int kSums = kMixes + 1;  // per token: 24 mixes and the sum of squares
 constexpr std::size_t kSharedBytes =
     kTurns * (kStagedVectors + kWarps * kCopiedVectors) * sizeof(uint4);
 static_assert(kWarpsOfTokens * kTokens * kSums * sizeof(float) <= kSharedBytes);
 
-// Blocks of one cluster need a processor that has them; for others the kernel is empty.
+// Clusters need compute capability 9.0. For older processors the kernel is empty.
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
 
 constexpr int kParts = kWarpColumns / kColumns;
-constexpr int kRows = 4;                      // tokens of a lane
-constexpr int kCopies = kCopiedVectors / 32;  // of a lane, four tokens of the warp each time
+constexpr int kRows = 4;                      // tokens per lane
+constexpr int kCopies = kCopiedVectors / 32;  // per lane; each time the warp copies four tokens
 
-// Unsigned: cheap enough to be made again where registers are short.
+// Unsigned arithmetic: cheap enough to compute these again where registers are short.
 __device__ unsigned own_lane() { return threadIdx.x % 32; }
 __device__ unsigned own_warp() { return threadIdx.x / 32; }
-__device__ unsigned own_columns() { return own_warp() / kWarpsOfColumns; }  // which 64 of a step
+// which 64 columns of a step
+__device__ unsigned own_columns() { return own_warp() / kWarpsOfColumns; }
 __device__ unsigned first_row() { return own_warp() % kWarpsOfColumns * kWarpTokens; }
 
 struct LaneRows {
   uint4 row[kRows];
 };
 
-// Where the columns that this lane copies of a step start, of the first of its tokens, and how many
-// steps this stream has left.
+// Where this lane's copy of a step starts, in its first token, and how many steps this stream has
+// left.
 struct StepPlace {
   const std::uint16_t* at;
   int left;
@@ -101,14 +103,15 @@ __device__ unsigned copied_to() {
   const unsigned token = own_lane() / kEights, eight = own_lane() % kEights;
   return token * kEights + (eight ^ exchanged(token));
 }
-// Where those of its first token are that it multiplies first; the others are half a row away.
+// Where this lane reads the first columns of its first token. The other columns are half a row
+// away.
 __device__ unsigned read_from() {
   const unsigned token = own_lane() / 4;
   return token * kEights + exchanged(token) + own_lane() % 4;
 }
 
-// Starts to copy this lane's part of a step. `rows`: how many of its rows are tokens; what memory
-// holds for others is multiplied too, and not stored.
+// Starts to copy this lane's part of a step. `rows`: how many of its rows are tokens. Old contents
+// of shared memory are multiplied in place of the others, and not stored.
 __device__ void copy_rows(const Mixing& p, const std::uint16_t* from, int rows, uint4* to) {
 #pragma unroll
   for (int i = 0; i < kCopies; ++i) {
@@ -117,7 +120,7 @@ __device__ void copy_rows(const Mixing& p, const std::uint16_t* from, int rows, 
   }
 }
 
-// What the warp has copied. `copied`: where this lane's first token is.
+// Tokens that the warp has copied. `copied`: where this lane's first token is.
 __device__ LaneRows own_rows(const uint4* copied) {
   LaneRows bits;
 #pragma unroll
@@ -125,14 +128,14 @@ __device__ LaneRows own_rows(const uint4* copied) {
   return bits;
 }
 
-// Thread t: columns 4 (t % 64) .. + 3 of mixes t / 64, + 8, + 16.
+// Thread t has columns 4 (t % 64) .. + 3 of mixes t / 64, t / 64 + 8 and t / 64 + 16.
 constexpr int kThreadMixes = kMixes / 8;
 struct ThreadWeights {
   float4 mix[kThreadMixes];
 };
 static_assert(kThreads == 8 * kStep / 4);
 
-// `from`: where this thread's columns of the step and of its first mix are.
+// `from`: this thread's columns of the step, in the row of its first mix.
 __device__ ThreadWeights load_weights(const float* from, std::int64_t depth) {
   ThreadWeights weights;
 #pragma unroll
@@ -142,9 +145,10 @@ __device__ ThreadWeights load_weights(const float* from, std::int64_t depth) {
   return weights;
 }
 
-// Where this thread's weights go: lane 4 (t / 64) + t % 8 / 2 of columns t % 64 / 8, half t % 2.
+// Where this thread stages its weights: lane 4 (t / 64) + t % 8 / 2 of 32-column group t % 64 / 8,
+// half t % 2.
 struct StagedPlace {
-  unsigned tiles, last_smallest;  // in vectors; in halves of them
+  unsigned tiles, last_smallest;  // offset in uint4; offset in uint2
 };
 
 __device__ StagedPlace staged_place() {
@@ -154,10 +158,10 @@ __device__ StagedPlace staged_place() {
           2 * (part + kLastSmallest * kTileVectors + lane) + half};
 }
 
-// Two rows, a and b, of two pairs of columns.
+// Interleaves two rows, a and b, of two pairs of columns.
 __device__ uint4 rows_of(const uint2& a, const uint2& b) { return {a.x, b.x, a.y, b.y}; }
 
-// `staged`: the step's.
+// `staged`: where the step's weights start.
 __device__ void stage(const ThreadWeights& weights, uint4* staged, const StagedPlace& place) {
   uint2 parts[3][kThreadMixes];
 #pragma unroll
@@ -177,13 +181,12 @@ __device__ void stage(const ThreadWeights& weights, uint4* staged, const StagedP
   reinterpret_cast<uint2*>(staged)[place.last_smallest] = parts[2][2];
 }
 
-// A lane's sums of one tile, for each eight tokens: in its own row of the tile, in the one eight
-// below.
+// A lane's sums of one tile for each eight tokens: of row l / 4 of the tile, then of row l / 4 + 8.
 struct TileSums {
   float at[kRows][4];
 };
 
-// The eight tokens i of a lane: their columns of one half.
+// Token group i of a lane: its columns of one half.
 __device__ uint2 half_of(const LaneRows& rows, int i, int half) {
   const uint4& x = rows.row[i];
   return half == 0 ? uint2{x.x, x.y} : uint2{x.z, x.w};
@@ -202,8 +205,8 @@ __device__ void multiply_tile(TileSums& sums, const uint4* tile, const LaneRows&
   }
 }
 
-// The last tile. Below the weights stand the tokens, whose squares are the diagonal of these eight
-// rows by eight columns.
+// The last tile. Its lower eight rows are the tokens themselves, so that the diagonal of these rows
+// by eight columns holds squares.
 __device__ void multiply_last_smallest(TileSums& sums, const uint4& a, const LaneRows& rows) {
 #pragma unroll
   for (int i = 0; i < kRows; ++i) {
@@ -217,14 +220,15 @@ __device__ void multiply_last_smallest(TileSums& sums, const uint4& a, const Lan
   }
 }
 
-// What a lane adds up for each eight tokens. Of the diagonal it may have one of two columns.
+// A lane's sums for each eight tokens. Of its two columns, at most one is on the diagonal
+// (squares).
 struct MixSums {
   float mixes[kRows][4], last[kRows][2], squares[kRows];
 };
 
 __device__ unsigned diagonal_column() { return threadIdx.x / 4 % 2; }
 
-// `staged`: this lane's, of these columns.
+// `staged`: this lane's weights of these columns.
 __device__ void add_part(MixSums& sums, const LaneRows& rows, const uint4* staged) {
   TileSums products{};
   multiply_tile(products, staged + kSmallest * kTileVectors, rows);
@@ -247,15 +251,15 @@ __device__ void add_part(MixSums& sums, const LaneRows& rows, const uint4* stage
   products = {};
   multiply_tile(products, staged + kLastMixes * kTileVectors, rows);
 #pragma unroll
-  for (int i = 0; i < kRows; ++i) {  // the largest parts and, eight rows below, the middle ones
+  for (int i = 0; i < kRows; ++i) {  // the largest parts and, eight rows below, the middle parts
     sums.last[i][0] += products.at[i][0] + products.at[i][2];
     sums.last[i][1] += products.at[i][1] + products.at[i][3];
   }
 }
 
-// Each warp's sums into shared memory, [warp's columns][token][mix or squares]. A lane has rows
-// l / 4 and l / 4 + 8 of each tile, of tokens 2 (l % 4) and + 1 of each eight; the diagonal's
-// column of row l / 4 is among these where l % 4 is l / 8.
+// Writes each warp's sums to shared memory, [warp's columns][token][mix or squares]. A lane has
+// rows l / 4 and l / 4 + 8 of each tile, for tokens 2 (l % 4) and + 1 of each eight. It has the
+// diagonal element of row l / 4 if l % 4 is l / 8.
 __device__ void spread(const MixSums& sums, float* to) {
   const unsigned mix = own_lane() / 4, token = own_lane() % 4 * 2;
   float* const own = to + (own_columns() * kTokens + first_row()) * kSums;
@@ -274,8 +278,8 @@ __device__ void spread(const MixSums& sums, float* to) {
   }
 }
 
-// Of half of the tokens: the sums of this block's warps and of the other's, in the order of
-// columns.
+// For half of the tokens: adds up the sums of both blocks' warps in the order of columns, and
+// stores them.
 __device__ void store_sums(const Mixing& p, std::int64_t first_token, int split, float* own) {
   constexpr int kHalf = kTokens * kSums / kBlocks;
   const auto cluster = cooperative_groups::this_cluster();
@@ -309,19 +313,20 @@ __global__ void __launch_bounds__(kThreads, 1) __cluster_dims__(kBlocks, 1, 1)
 
   const float* next_weights =
       p.fn + begin + threadIdx.x / (kStep / 4) * p.depth + threadIdx.x % (kStep / 4) * 4;
-  const auto take_weights = [&](int step) {  // behind the last step, that one's again
+  const auto take_weights = [&](int step) {  // after the last step: loads its weights again
     const ThreadWeights weights = load_weights(next_weights, p.depth);
     if (step + 1 < steps) next_weights += kStep;
     return weights;
   };
-  // Half of the warps stage while the other half multiplies: they want different units.
+  // Half of the warps stage while the other half multiplies: the two jobs use different units.
   const bool stages_first = wave_index() / 4 % 2 == 0;
   const StagedPlace to = staged_place();
   const uint4* const from = staged + own_columns() * kParts * kPartVectors + own_lane();
   uint4* const copied = staged + kTurns * kStagedVectors + own_warp() * kTurns * kCopiedVectors;
   MixSums sums{};
   StepPlace place = place_of_step(p, first_token, begin);
-  // Each step has a group of copies, be it empty, so that the latest but one is what a step needs.
+  // Each step commits a group of copies, even an empty one. All groups but the latest are then
+  // complete when a step needs its tokens.
   const auto copy = [&](int step, int turn) {
     if (step < steps) {
       copy_rows(p, place.at, rows, copied + turn * kCopiedVectors + copied_to());
@@ -335,7 +340,7 @@ __global__ void __launch_bounds__(kThreads, 1) __cluster_dims__(kBlocks, 1, 1)
   ThreadWeights weights = take_weights(1);
   __syncthreads();
   for (int step = 0, turn = 0; step < steps; ++step, turn ^= 1) {
-    const auto stage_next = [&] {  // to where all have read before the last barrier
+    const auto stage_next = [&] {  // into the buffer that all have read before the last barrier
       stage(weights, staged + (turn ^ 1) * kStagedVectors, to);
       weights = take_weights(step + 2);
     };
@@ -347,7 +352,7 @@ __global__ void __launch_bounds__(kThreads, 1) __cluster_dims__(kBlocks, 1, 1)
     for (int part = 0; part < kParts; ++part) {
       const LaneRows bits = own_rows(own + (read_from() ^ part * (kEights / 2)));
       if (part + 1 == kParts) {
-        __syncwarp();  // all have read; the next ones may come
+        __syncwarp();  // all lanes have read: the buffer may be filled again
         copy(step + kTurns, turn);
       }
       add_part(sums, bits, from + turn * kStagedVectors + part * kPartVectors);
@@ -359,7 +364,7 @@ __global__ void __launch_bounds__(kThreads, 1) __cluster_dims__(kBlocks, 1, 1)
   spread(sums, spread_sums);
   cluster.sync();
   store_sums(p, first_token, split, spread_sums);
-  cluster.sync();  // the other one has read
+  cluster.sync();  // the other block has read this block's sums
 }
 
 #else

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Kernels that keep one unit busy: memory, the fp32 multiply-add, the matrix unit. Their results
-// are stored, so that no compiler drops the work, and depend on numbers that no compiler knows.
+// Kernels that each keep one unit busy: memory, fp32 multiply-add, matrix unit. The compiler cannot
+// drop the work: results are stored and depend on values that it does not know.
 #include <cuda_runtime.h>
 
 #include <algorithm>
@@ -13,8 +13,8 @@ namespace plumb::device::cuda {
 namespace {
 
 constexpr int kCopyThreads = 512, kCopyVectors = 4;  // four loads in flight per thread
-constexpr int kChains = 8, kSteps = 1 << 12;         // multiply-adds: chains side by side
-constexpr int kProducts = 1 << 12;                   // of 64 x 16 by 16 x 128, per four warps
+constexpr int kChains = 8, kSteps = 1 << 12;         // multiply-adds: independent chains
+constexpr int kProducts = 1 << 12;  // products of 64 x 16 by 16 x 128, each by four warps
 
 __global__ void copy_kernel(uint4* to, const uint4* from, std::int64_t vectors) {
   const std::int64_t first = std::int64_t{blockIdx.x} * (kCopyThreads * kCopyVectors) + threadIdx.x;
@@ -62,8 +62,8 @@ RateWork multiply_add(float* out, Stream stream) {
           2.0 * static_cast<double>(blocks) * kThreads * kChains * kSteps};
 }
 
-// Numbers of both signs between 1 and 2 as bf16 pairs: a unit that multiplies zeros runs faster
-// than any data lets it.
+// bf16 pairs of both signs with magnitudes between 1 and 2. With zeros, a matrix unit runs faster
+// than with real data.
 __device__ unsigned bf16_pair(unsigned seed) {
   unsigned bits = seed * 2654435761u + 12345u;
   bits ^= bits >> 15;
@@ -75,10 +75,10 @@ constexpr int kMatrixThreads = 256;
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 
-constexpr int kSums = 64;  // of a thread: 64 x 128 sums of four warps
+constexpr int kSums = 64;  // per thread; four warps have 64 x 128 sums
 
-// 64 rows of 64 bf16 numbers, 128 bytes each, in the swizzled layout whose groups of eight rows are
-// 1024 bytes apart.
+// wgmma descriptor of rows of 64 bf16 numbers (128 bytes) in the swizzled layout, in which groups
+// of eight rows are 1024 bytes apart.
 __device__ unsigned long long descriptor(const void* shared) {
   const auto address = static_cast<unsigned long long>(__cvta_generic_to_shared(shared));
   return (address & 0x3ffffu) >> 4 | 1ull << 16 | (1024ull >> 4) << 32 | 1ull << 62;
@@ -88,7 +88,7 @@ __device__ unsigned long long descriptor(const void* shared) {
   "+f"(sums[i]), "+f"(sums[i + 1]), "+f"(sums[i + 2]), "+f"(sums[i + 3]), "+f"(sums[i + 4]), \
       "+f"(sums[i + 5]), "+f"(sums[i + 6]), "+f"(sums[i + 7])
 
-// sums += 64 x 16 by 16 x 128, both from shared memory; four warps together.
+// sums += 64 x 16 by 16 x 128, both in shared memory. Four warps work together.
 __device__ void multiply(float (&sums)[kSums], unsigned long long left, unsigned long long right) {
   asm volatile(
       "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {"
@@ -104,7 +104,7 @@ __device__ void multiply(float (&sums)[kSums], unsigned long long left, unsigned
 
 #undef PLUMB_8_SUMS
 
-// Two groups of four warps; a product takes 16 of the 64 columns that are staged.
+// Two groups of four warps. Each product takes 16 of the 64 staged columns.
 __device__ float matrix_products() {
   __shared__ __align__(1024) unsigned a[2][64 * 32], b[128 * 32];
   for (int i = threadIdx.x; i < 2 * 64 * 32; i += kMatrixThreads) a[0][i] = bf16_pair(i);
@@ -128,7 +128,7 @@ __device__ float matrix_products() {
 
 #else
 
-// Each warp: four sums of 16 x 8, products of 16 x 16 by 16 x 8 from registers.
+// Each warp multiplies 16 x 16 by 16 x 8 from registers, into four independent sums.
 __device__ float matrix_products() {
   unsigned a[4], b[2];
 #pragma unroll
@@ -151,8 +151,8 @@ __device__ float matrix_products() {
 
 #endif
 
-// Both forms do 2 * 64 * 128 * 16 operations per four warps and product: 64 sums of 16 x 8 are
-// one of 64 x 128.
+// Both versions do 2 * 64 * 128 * 16 operations per four warps and product: 64 products with 16 x 8
+// sums are as much as one with 64 x 128 sums.
 __global__ void __launch_bounds__(kMatrixThreads) multiply_matrices_kernel(float* out) {
   out[blockIdx.x * blockDim.x + threadIdx.x] = matrix_products();
 }

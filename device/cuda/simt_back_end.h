@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The CUDA half of device/simt.h. Masks have 64 bits everywhere; a wave here has 32 lanes, so their
-// upper half is empty. exp2f and rsqrtf are within 2 ulp, log2f within 1, subnormals are kept.
+// The CUDA back end of device/simt.h. Lane masks have 64 bits on all back ends. A wave here has 32
+// lanes, so the upper half is zero. exp2f and rsqrtf are within 2 ulp, log2f within 1 ulp.
+// Subnormals are kept.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -35,7 +36,7 @@ static __device__ inline LaneMask ballot(LaneMask mask, bool predicate) {
   return __ballot_sync(static_cast<unsigned>(mask), predicate);
 }
 
-// Registers travel as the unsigned integer of their size.
+// Shuffles move a register as the unsigned integer of its size.
 template <typename T>
 using RegisterBits = std::conditional_t<sizeof(T) == 4, unsigned, unsigned long long>;
 

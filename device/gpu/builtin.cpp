@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// plumb's own kernels as compiled for this back end, and the way into it.
+// plumb's own kernels as compiled for this back end, and the back end's table of functions.
 #include "device/gpu/gpu_device.h"
 #include "device/gpu/open.h"
 #include "device/kernels/placeholders/placeholder_kernels.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Errors of a vendor's runtime as DeviceErrors that name the call. gpu_error.h is the back end's.
+// Turns errors of a vendor's runtime into DeviceErrors that name the call. gpu_error.h comes from
+// the folder of the back end.
 #pragma once
 
 #include <string>
@@ -9,12 +10,12 @@
 
 namespace plumb::device::PLUMB_GPU {
 
-// The call, what the runtime says of the error, and its name, where these are two, in parentheses.
+// "call: text (name)"; the name is left out if it is equal to the text.
 std::string describe(NativeError error, const char* call);
-// Throws DeviceError unless `error` is success. Clears the runtime's last error.
+// Throws DeviceError unless `error` is success, after clearing the runtime's last error.
 void check(NativeError error, const char* call);
 
-// check(call(...)) with the call's name.
+// Calls call(...) and passes its result and its name to check().
 #define PLUMB_CHECKED(call, ...) ::plumb::device::PLUMB_GPU::check(call(__VA_ARGS__), #call)
 
 }  // namespace plumb::device::PLUMB_GPU

@@ -11,7 +11,7 @@ namespace plumb::device::PLUMB_GPU {
 
 namespace {
 
-constexpr std::size_t kFrontGuard = 512;  // keeps allocations 256-byte aligned
+constexpr std::size_t kFrontGuard = 512;  // a multiple of 256: allocations stay 256-byte aligned
 constexpr std::size_t kRearGuard = 1024;
 constexpr int kPoison = 0xf7;  // NaN in halves, floats and doubles; negative in integers
 
@@ -20,7 +20,8 @@ thread_local std::string launch_error;
 NativeStream native(Stream stream) { return static_cast<NativeStream>(stream); }
 NativeEvent native_event(Event event) { return static_cast<NativeEvent>(event); }
 
-// For a destructor: what failed before has been reported, and these errors have no one to go to.
+// Runs `call` and drops its DeviceError. For destructors, which may not throw: an earlier call has
+// thrown the first error already.
 void quietly(auto&& call) {
   try {
     call();
@@ -70,7 +71,7 @@ plumb_status launch_raw(const void* kernel, const LaunchShape& shape, plumb_stre
 GpuDevice::GpuDevice() : own_(runtime::create_stream()) {}
 
 GpuDevice::~GpuDevice() {
-  for (const OpenCapture& capture : captures_) {  // left by an exception
+  for (const OpenCapture& capture : captures_) {  // captures that an exception left open
     quietly([&] { runtime::destroy(runtime::end_capture(capture.stream)); });
   }
   for (const NativeStream stream : streams_) {
@@ -104,8 +105,8 @@ void* GpuDevice::allocate(std::size_t bytes, std::string_view label) {
   return address;
 }
 
-// All of it is backed: cards that run these cases have the memory, and zeros are what pages that
-// appear when touched would hold.
+// Backs all of the memory at once: cards that run these cases have enough. Filled with zeros,
+// because sparse memory reads as zero.
 void* GpuDevice::allocate_sparse(std::size_t bytes, std::string_view label) {
   refuse_in_capture("allocate_sparse " + std::string(label));
   void* const memory = runtime::allocate(bytes);
@@ -164,8 +165,8 @@ GuardDamage GpuDevice::describe_damage(const Allocation& allocation, const Guard
   return damage;
 }
 
-// On a copy of the list: an allocation that is made meanwhile is looked at the next time. One that
-// is freed meanwhile is its caller's error, as for any other work that is pending.
+// Checks a copy of the list: allocations that other threads make meanwhile are checked by the next
+// call. Freeing an allocation meanwhile is an error of the caller, as with any pending work.
 std::vector<GuardDamage> GpuDevice::check_guards() {
   std::unique_lock lock(mutex_);
   const Allocations allocations = allocations_;

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A Device on a vendor's runtime: the same code for CUDA and HIP, in the namespace of the back end
-// whose gpu_runtime.h is on the include path. One process-wide device (the current one); every call
-// is checked. Any host thread may use it beside others: the runtime is safe for several threads,
-// and what is kept here about its objects has a lock of its own, which is never held during a call
-// that may wait.
+// A Device on a vendor's runtime. CUDA and HIP compile the same code, each in its own namespace
+// with its own gpu_runtime.h. It uses the process's current device and checks every call. Any
+// number of host threads may use it: the runtimes are thread-safe, and a mutex protects the lists
+// kept here. The mutex is never held during a call that may wait.
 #pragma once
 
 #include <map>
@@ -21,9 +20,9 @@
 namespace plumb::device::PLUMB_GPU {
 
 const Properties& properties();
-// Why this machine cannot be `platform`; empty: it can.
+// Why this machine cannot run `platform`; empty if it can.
 std::string why_unavailable(const std::string& platform);
-// The back end's own; nullptr: none.
+// Defined by each back end. nullptr: it has none.
 const RateKernels* rate_kernels();
 
 class GpuDevice final : public Device {
@@ -70,28 +69,28 @@ class GpuDevice final : public Device {
 
  private:
   struct Allocation {
-    std::uint8_t* base = nullptr;  // what the runtime returned
-    std::size_t bytes = 0;         // what was asked for
+    std::uint8_t* base = nullptr;  // address that the runtime returned
+    std::size_t bytes = 0;         // size that the caller asked for
     std::string label;
     bool guarded = true;
   };
-  using Allocations = std::map<std::uint8_t*, Allocation>;  // by the address that was handed out
+  using Allocations = std::map<std::uint8_t*, Allocation>;  // key: the address that the caller got
   struct OpenCapture {
     NativeStream stream = nullptr;
-    std::thread::id thread;  // that began it
+    std::thread::id thread;  // the thread that began the capture
   };
-  // Front and rear zone of every guarded allocation, in the order of the map.
+  // Front and rear zones of all guarded allocations, in the order of the map.
   static std::vector<GuardZone> zones(const Allocations& allocations);
   GuardDamage describe_damage(const Allocation& allocation, const GuardZone& zone) const;
   void refuse_in_capture(const std::string& call);
 
-  std::mutex mutex_;  // guards what follows, up to own_
+  std::mutex mutex_;  // guards the members from here to own_
   Allocations allocations_;
   std::vector<NativeStream> streams_;
   std::vector<NativeEvent> events_;
   std::vector<void*> pinned_;
-  std::vector<OpenCapture> captures_;  // in progress
-  NativeStream own_ = nullptr;         // for work that no caller ordered
+  std::vector<OpenCapture> captures_;  // captures in progress
+  NativeStream own_ = nullptr;         // stream on which this class writes guards and poison
 };
 
 }  // namespace plumb::device::PLUMB_GPU

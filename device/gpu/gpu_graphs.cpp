@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Capture, instantiation, replay and introspection of graphs. Captures are thread-local: what other
-// threads do meanwhile neither joins nor breaks them.
+// Capture, instantiation, replay and listing of graphs. Captures are thread-local: calls of other
+// threads neither become nodes of them nor invalidate them.
 #include <algorithm>
 
 #include "device/gpu/gpu_device.h"

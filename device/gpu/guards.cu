@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Block b counts the damaged bytes of zone b; its threads stride over the zone.
+// Block b counts the damaged bytes of zone b; its threads take bytes in strides of the block size.
 #include "device/gpu/guards.h"
 #include "device/simt.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Guard zones in front of and behind every allocation, verified by a kernel, so that only a damaged
-// one travels to the host.
+// Guard zones in front of and behind every allocation. A kernel checks them on the device, so that
+// only damaged zones are copied to the host.
 #pragma once
 
 #include <cstddef>
@@ -18,8 +18,8 @@ struct GuardZone {
 
 inline constexpr std::uint8_t kGuardByte = 0xa5;
 
-// zones: device memory, `count` > 0 of them. Adds to damaged[i] the number of bytes of zone i that
-// differ.
+// Adds the number of damaged bytes of zone i to damaged[i]. `zones` and `damaged`: device memory,
+// `count` > 0 elements.
 plumb_status count_damage(const GuardZone* zones, int count, std::uint32_t* damaged,
                           plumb_stream stream);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a launcher puts a kernel on a native stream: arguments by value, what went wrong kept for
-// whoever reports it.
+// How a launcher enqueues a kernel on a native stream. Arguments are passed by value. The text of
+// an error is kept per thread until take_launch_error.
 #pragma once
 
 #include <array>
@@ -18,11 +18,11 @@ namespace plumb::device::PLUMB_GPU {
 
 using device::LaunchShape;
 
-// Of the current device; the same for every stream on it.
+// Properties of the current device; the same for all of its streams.
 const Properties& stream_properties(plumb_stream stream);
 
-// The call that failed and the runtime's words for the last launch that this thread could not do;
-// empty: none. Reading clears it.
+// Call and error text of this thread's last failed launch, empty if there is none. Reading it
+// clears it.
 std::string take_launch_error();
 
 plumb_status launch_raw(const void* kernel, const LaunchShape& shape, plumb_stream stream,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The way into the back ends for real devices, for code that is compiled without their headers.
+// Gives access to the back ends for real devices from code that is compiled without their headers.
 #pragma once
 
 #include <memory>
@@ -12,13 +12,13 @@
 namespace plumb::device {
 
 struct RealBackEnd {
-  // Why this machine cannot be `platform` ("cuda-sm90", "hip-gfx942"); empty: it can.
+  // Why this machine cannot run `platform` ("cuda-sm90", "hip-gfx942"); empty if it can.
   std::string (*why_unavailable)(const std::string& platform);
   std::unique_ptr<Device> (*open)();
-  // plumb's own kernels, for any platform of the back end that the build was made for.
+  // plumb's own kernels. The same table serves all platforms that the back end was built for.
   const Implementation& (*builtin)();
-  const RateKernels* (*rates)();  // nullptr: none
-  int (*devices)();               // how many this process sees; throws DeviceError
+  const RateKernels* (*rates)();  // may return nullptr: none
+  int (*devices)();               // number of devices that this process sees; throws DeviceError
 };
 
 namespace cuda {
@@ -28,7 +28,7 @@ namespace hip {
 const RealBackEnd& back_end();
 }
 
-// By the platform's name; nullptr: a simulated platform, or a back end that this build lacks.
+// The back end of a platform. nullptr for a simulated platform or a back end that is not built in.
 const RealBackEnd* find_real_back_end(std::string_view platform);
 
 }  // namespace plumb::device

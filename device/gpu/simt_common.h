@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The half of device/simt.h that CUDA and HIP spell alike. Included by their simt_back_end.h, which
-// brings the vendor's header, the PLUMB_ macros and kWaveSize. Blocks are one-dimensional, so that
-// a thread's number gives its lane.
+// The part of device/simt.h that is the same for CUDA and HIP. Each simt_back_end.h includes it
+// after the vendor's header, the PLUMB_ macros and kWaveSize. Blocks are one-dimensional, so that a
+// thread's index gives its lane.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,8 @@ PLUMB_DEVICE inline int block_index_y() { return static_cast<int>(blockIdx.y); }
 PLUMB_DEVICE inline int grid_size_x() { return static_cast<int>(gridDim.x); }
 PLUMB_DEVICE inline int grid_size_y() { return static_cast<int>(gridDim.y); }
 
-// The lanes that this wave has: fewer than kWaveSize in a last, partial wave.
+// The lanes that this wave has: fewer than kWaveSize in the last wave of a block that is no
+// multiple.
 PLUMB_DEVICE inline LaneMask all_lanes() {
   const int left = block_size() - wave_index() * kWaveSize;
   return ~LaneMask{0} >> (64 - (left < kWaveSize ? left : kWaveSize));

@@ -12,8 +12,8 @@ std::string platform_of(const std::string& architecture) {
   return "hip-" + architecture.substr(0, architecture.find(':'));
 }
 
-// What native encoders write. They ask for gfx942 by name, and the processor's own conversions are
-// e4m3fnuz there. gfx90a has none: the encoders' arithmetic is software, and its bytes are e4m3fn.
+// FP8 format that the platform's own encoders write. They test for gfx942 by name, whose hardware
+// converts to e4m3fnuz. gfx90a has no FP8 hardware: its encoders convert in software, to e4m3fn.
 Fp8Dialect dialect_of(const std::string& platform) {
   return platform == "hip-gfx942" ? Fp8Dialect::e4m3fnuz : Fp8Dialect::e4m3fn;
 }
@@ -99,7 +99,7 @@ GraphNode describe_node(NativeNode node) {
   }
   hipKernelNodeParams parameters{};
   PLUMB_CHECKED(hipGraphKernelNodeGetParams, node, &parameters);
-  // Kernels that were not compiled into a host program but loaded as a module have no name here.
+  // Kernels that were loaded as a module, not compiled into the program, have no name here.
   const char* const mangled = hipKernelNameRefByPtr(parameters.func, nullptr);
   return {"kernel", mangled ? mangled : ""};
 }

@@ -22,17 +22,18 @@ using NativeNode = hipGraphNode_t;
 
 namespace runtime {
 
-// The runtime's first call of a process.
+// Called before all other calls of the runtime in a process.
 inline int device_count() {
   int count = 0;
   PLUMB_CHECKED(hipGetDeviceCount, &count);
   return count;
 }
 
-// Of the current device.
+// Properties of the current device.
 Properties query();
 
-// Empty, or what went wrong and with which call. No kernel has to ask for dynamic shared memory.
+// Returns "" or the call that failed and its error. HIP kernels need no permission for dynamic
+// shared memory.
 std::string launch(const void* kernel, const LaunchShape& shape, NativeStream stream,
                    void** arguments);
 
@@ -43,7 +44,7 @@ inline void* allocate(std::size_t bytes) {
 }
 inline void free(void* memory) { PLUMB_CHECKED(hipFree, memory); }
 
-// In the order of the stream, without waiting for the device.
+// In stream order, without waiting for the device.
 inline void* allocate_async(std::size_t bytes, NativeStream stream) {
   void* memory = nullptr;
   PLUMB_CHECKED(hipMallocAsync, &memory, bytes, stream);
@@ -59,7 +60,7 @@ inline void* allocate_pinned(std::size_t bytes) {
   return memory;
 }
 inline void free_pinned(void* memory) { PLUMB_CHECKED(hipHostFree, memory); }
-// The runtime knows nothing of such memory.
+// The runtime has no attributes for pageable memory: the query fails.
 inline bool is_pageable(const void* memory) {
   unsigned type = 0;
   if (hipPointerGetAttribute(&type, HIP_POINTER_ATTRIBUTE_MEMORY_TYPE, const_cast<void*>(memory)) ==
@@ -70,15 +71,15 @@ inline bool is_pageable(const void* memory) {
   return true;
 }
 
-// Any direction. The runtime itself waits for copies from and to pageable memory.
+// The runtime finds the direction from the addresses. It waits itself if memory is pageable.
 inline void copy(void* to, const void* from, std::size_t bytes, NativeStream stream) {
   PLUMB_CHECKED(hipMemcpyAsync, to, from, bytes, hipMemcpyDefault, stream);
 }
 inline void fill(void* to, int value, std::size_t bytes, NativeStream stream) {
   PLUMB_CHECKED(hipMemsetAsync, to, value, bytes, stream);
 }
-// ROCm 5.2 declares hipLaunchHostFunc and does not have it. There a callback does the work, and a
-// call during capture is refused.
+// ROCm 5.2 declares hipLaunchHostFunc but does not define it. A stream callback is used instead,
+// and a call during capture throws.
 void call_host(void (*function)(void*), void* argument, NativeStream stream);
 
 inline NativeStream create_stream() {
@@ -114,7 +115,7 @@ inline void wait(NativeStream stream, NativeEvent event) {
 }
 inline void synchronize(NativeEvent event) { PLUMB_CHECKED(hipEventSynchronize, event); }
 
-// Thread-local: what other threads do meanwhile neither joins nor breaks a capture.
+// Thread-local mode: calls of other threads neither become nodes of the capture nor invalidate it.
 inline void begin_capture(NativeStream stream) {
   PLUMB_CHECKED(hipStreamBeginCapture, stream, hipStreamCaptureModeThreadLocal);
 }
@@ -140,7 +141,7 @@ inline void destroy(NativeGraph graph) { PLUMB_CHECKED(hipGraphDestroy, graph); 
 inline void destroy(NativeGraphExec graph) { PLUMB_CHECKED(hipGraphExecDestroy, graph); }
 
 std::vector<NativeNode> nodes(NativeGraph graph);
-// With the kernel's mangled name.
+// `name` is the kernel's mangled name.
 GraphNode describe_node(NativeNode node);
 
 }  // namespace runtime

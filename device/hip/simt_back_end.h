@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The HIP half of device/simt.h, for the processors whose waves have 64 lanes (gfx9). exp2f,
-// log2f and rsqrtf are within 1 ulp (ROCm's table of its math functions), subnormals are kept.
+// The HIP back end of device/simt.h, for processors with waves of 64 lanes (gfx9). exp2f, log2f and
+// rsqrtf are within 1 ulp (ROCm's table of math functions). Subnormals are kept.
 #pragma once
 
 #include <hip/hip_runtime.h>
@@ -18,7 +18,7 @@
 #define PLUMB_METHOD __device__
 #define PLUMB_UNROLL _Pragma("unroll")
 #define PLUMB_NO_UNROLL _Pragma("unroll 1")
-// The second number that clang takes here is one of waves, not of blocks: the compiler's choice.
+// clang takes a number of waves here, not of blocks, so `blocks` is left to the compiler.
 #define PLUMB_BOUNDS(threads, blocks) __launch_bounds__(threads)
 #define PLUMB_SHARED(type, name, count) __shared__ type name[count]
 
@@ -36,9 +36,9 @@ namespace plumb::device::PLUMB_KERNEL_SET {
 
 static __device__ inline void block_sync() { __syncthreads(); }
 
-// The lanes of a wave share one program counter, so the named ones are those that are here, and its
-// memory instructions take effect in order (LLVM's memory model of AMDGPU). What could still move
-// an access past this place is the compiler: the fences forbid that, and cost no instruction.
+// Lanes of a wave share one program counter, so all named lanes are here. Memory instructions of a
+// wave take effect in order (LLVM's AMDGPU memory model). Only the compiler could move an access
+// across this point. The fences forbid that and cost no instruction.
 static __device__ inline void wave_sync(LaneMask) {
   __builtin_amdgcn_fence(__ATOMIC_RELEASE, "wavefront");
   __builtin_amdgcn_wave_barrier();
@@ -49,8 +49,8 @@ static __device__ inline LaneMask ballot(LaneMask mask, bool predicate) {
   return __ballot(predicate) & mask;
 }
 
-// `value` as lane `source` of the wave has it. Every shuffle is made of this, because the __shfl
-// family has changed its mind about lanes beyond `width` between releases of ROCm.
+// The `value` that lane `source` of the wave has. All shuffles use this, because releases of ROCm
+// differ in what __shfl does with lanes beyond `width`.
 template <typename T>
 static __device__ inline T of_lane(T value, int source) {
   static_assert(std::is_trivially_copyable_v<T> && (sizeof(T) == 4 || sizeof(T) == 8));
@@ -66,7 +66,7 @@ static __device__ inline T shuffle(LaneMask, T value, int lane, int width = kWav
   return of_lane(value, (lane_index() & ~(width - 1)) + (lane & (width - 1)));
 }
 
-// A source beyond the group of `width` lanes gives the lane its own value, here and below.
+// A source outside the group of `width` lanes yields the lane's own value, also in shuffle_xor.
 template <typename T>
 static __device__ inline T shuffle_down(LaneMask, T value, int delta, int width = kWaveSize) {
   const int self = lane_index();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// bf16 as kernels load and store it: 16 bits, nearest even on the way out, one number or eight
-// neighbours at a time. Written apart from reference/formats by intent, so that the two cannot be
-// wrong together.
+// bf16 in kernels: loads, and stores that round to nearest even, of one number or eight adjacent
+// ones. Shares no code with reference/formats on purpose: a defect in one of them shows as a
+// difference between kernel and reference.
 #pragma once
 
 #include "device/simt.h"
@@ -19,12 +19,12 @@ PLUMB_DEVICE inline std::uint16_t store_bf16(float value) {
 #else
   const std::uint32_t bits = float_bits(value);
   if ((bits & 0x7fffffffu) > 0x7f800000u) return static_cast<std::uint16_t>((bits >> 16) | 0x40u);
-  // Half of the last kept place, less one where that place is even: ties go to even.
+  // Adds half of the last kept place, or one unit less if that place is even: ties go to even.
   return static_cast<std::uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
 #endif
 }
 
-// Eight neighbours as four words, the even one in the low half: as registers hold them.
+// Eight adjacent numbers as four words; the one with the even index is in the low half.
 using Bf16x8 = Vector<std::uint32_t>;
 constexpr int kBf16x8 = 2 * Bf16x8::kCount;
 
@@ -36,7 +36,8 @@ PLUMB_DEVICE inline void decode_bf16x8(const Bf16x8& bits, float* values) {
   }
 }
 
-// The sizes of a pair where they are larger than those so far. A NaN counts as nothing.
+// Per half of a word: the larger of the magnitude in `so_far` and that of `pair`. A NaN in `pair`
+// is ignored.
 PLUMB_DEVICE inline std::uint32_t larger_bf16_sizes(std::uint32_t so_far, std::uint32_t pair) {
 #ifdef PLUMB_NATIVE_BF16
   return native_larger_bf16_sizes(so_far, pair);
@@ -63,8 +64,8 @@ PLUMB_DEVICE inline Bf16x8 round_bf16x8(const float* values) {
   return bits;
 }
 
-// The first `count` of eight; the rest is zero. `whole`: vectors start where one may, and count is
-// 0 or less, or eight and more.
+// Loads the first `count` of eight numbers; the others are 0. `whole`: `from` is aligned for a
+// vector, and count is at most 0 or at least 8.
 PLUMB_DEVICE inline Bf16x8 load_bf16x8(const std::uint16_t* from, std::int64_t count, bool whole) {
   Bf16x8 bits{};
   if (whole) return count > 0 ? load_vector(reinterpret_cast<const std::uint32_t*>(from)) : bits;

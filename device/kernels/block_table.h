@@ -1,28 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From tokens to requests and from positions to slots of a paged cache.
+// Maps tokens to requests, and positions to slots of a paged cache.
 #pragma once
 
 #include "device/simt.h"
 
 namespace plumb::device::PLUMB_KERNEL_SET {
 
-// Slot of a position: block_table row of the request, blocks of `block_size` positions. Slots are
-// int32; the product is formed in 64 bits, so that a block id nobody may use does no harm.
+// Slot of a position. `blocks`: the request's row of block_table; `block_size`: positions per
+// block. Slots are int32. The product has 64 bits, so that an invalid block id does not overflow
+// it.
 PLUMB_DEVICE inline std::int32_t slot_of(const std::int32_t* blocks, std::int64_t block_size,
                                          std::int64_t position) {
   const std::int64_t block = blocks[position / block_size];
   return static_cast<std::int32_t>(block * block_size + position % block_size);
 }
 
-// Tokens of all requests together.
+// Number of tokens of all requests.
 PLUMB_DEVICE inline std::int64_t token_count(const std::int32_t* query_start_loc,
                                              std::int64_t requests) {
   return query_start_loc[requests] - query_start_loc[0];
 }
 
-// The request of a token, -1 behind the last one. Tokens count from query_start_loc[0]. Of requests
-// that start at the same token all but the last are empty.
+// The request of a token, -1 behind the last token. Tokens count from query_start_loc[0]. If
+// requests start at the same token, all but the last are empty.
 PLUMB_DEVICE inline std::int64_t request_of(const std::int32_t* query_start_loc,
                                             std::int64_t requests, std::int64_t token) {
   if (token >= token_count(query_start_loc, requests)) return -1;
@@ -35,7 +36,8 @@ PLUMB_DEVICE inline std::int64_t request_of(const std::int32_t* query_start_loc,
   return low;
 }
 
-// Position of a token of `request` in its sequence, whose last token is the last of the query.
+// Position of a token in the sequence of `request`. The last token of the query is the sequence's
+// last.
 PLUMB_DEVICE inline std::int64_t position_of(const std::int32_t* query_start_loc,
                                              const std::int32_t* seq_lens, std::int64_t request,
                                              std::int64_t token) {

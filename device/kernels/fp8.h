@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FP8 and its block scales on the device, both ways. Written apart from reference/formats by
-// intent: a defect that both sides shared would be seen by neither.
+// FP8 and its block scales in kernels: encoders and decoders. Shares no code with reference/formats
+// on purpose: a defect in code that kernel and reference shared would show no difference.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +27,8 @@ PLUMB_DEVICE inline float decode_e4m3(std::uint8_t code, plumb_format dialect) {
   return bits_float(sign | (exponent + bias_change) << 23 | mantissa << 20);
 }
 
-// Nearest even, saturating. A NaN keeps being one; fnuz has no negative zero, and 0x80 would be its
-// NaN.
+// Rounds to nearest even and saturates. A NaN stays a NaN. e4m3fnuz has no negative zero: -0
+// becomes 0, because 0x80 is its NaN.
 PLUMB_DEVICE inline std::uint8_t encode_e4m3(float value, plumb_format dialect) {
   const bool fnuz = dialect == PLUMB_E4M3FNUZ;
   const std::uint32_t sign = float_bits(value) >> 24 & 0x80U;
@@ -37,7 +37,7 @@ PLUMB_DEVICE inline std::uint8_t encode_e4m3(float value, plumb_format dialect) 
   const std::uint32_t bias_change = 127U - (fnuz ? 8U : 7U), largest = fnuz ? 0x7fU : 0x7eU;
   std::uint32_t code = 0;
   if (magnitude < (bias_change + 1) << 23) {
-    // Added to 2^23 steps, a subnormal is rounded to whole steps, which are then the low bits.
+    // The sum with 2^23 steps rounds a subnormal to whole steps. Their number is in the low bits.
     const float steps = fnuz ? 0x1p13F : 0x1p14F;
     code = float_bits(bits_float(magnitude) + steps) - float_bits(steps);
   } else {
@@ -49,7 +49,7 @@ PLUMB_DEVICE inline std::uint8_t encode_e4m3(float value, plumb_format dialect) 
   return static_cast<std::uint8_t>(sign | code);
 }
 
-// Sixteen neighbours, four to a word, the first in its low byte: as memory has them.
+// Sixteen adjacent codes, four per word, the first in the lowest byte, as in memory.
 using E4m3x16 = Vector<std::uint32_t>;
 constexpr int kE4m3x16 = 4 * E4m3x16::kCount;
 
@@ -73,19 +73,19 @@ PLUMB_DEVICE inline E4m3x16 encode_e4m3x16(const float* values, plumb_format dia
   return codes;
 }
 
-// The largest value that a quantiser aims at: fnuz stops at 224, not at 240.
+// Value that quantisers scale the largest element to. For e4m3fnuz it is 224, although 240 exists.
 PLUMB_DEVICE inline float quantisation_largest(plumb_format dialect) {
   return dialect == PLUMB_E4M3FNUZ ? 224.0F : 448.0F;
 }
 
-// Least power of two that is not smaller than a positive `scale`, from its bits.
+// Code of the smallest power of two that is at least `scale`, which is positive. Uses its bits.
 PLUMB_DEVICE inline std::uint8_t encode_ue8m0(float scale) {
   const std::uint32_t bits = float_bits(scale);
   const std::uint32_t code = (bits >> 23) + ((bits & 0x7fffffU) != 0 ? 1U : 0U);
   return static_cast<std::uint8_t>(code < 1U ? 1U : code > 254U ? 254U : code);
 }
 
-// UE8M0: 2^(code - 127); code 0 is a subnormal float, 255 is NaN.
+// UE8M0: 2^(code - 127). Code 0 is a subnormal float, 255 is NaN.
 PLUMB_DEVICE inline float decode_ue8m0(std::uint8_t code) {
   if (code == 0xffU) return quiet_nan();
   return bits_float(code == 0 ? 0x00400000U : static_cast<std::uint32_t>(code) << 23);

@@ -51,7 +51,7 @@ std::uint16_t x87_word() {
 #endif
 }
 
-// fegetround reads the x87 unit alone, and float arithmetic is done in the other one.
+// Float arithmetic uses SSE, whose rounding mode is in MXCSR. fegetround reads only the x87 unit's.
 int rounding_mode() {
 #if defined(__SSE__)
   constexpr int kModes[] = {FE_TONEAREST, FE_DOWNWARD, FE_UPWARD, FE_TOWARDZERO};
@@ -63,7 +63,7 @@ int rounding_mode() {
 
 int enabled_traps() {
 #if defined(__SSE__)
-  // fegetexcept waits for x87 exceptions that are pending, and would be the first to trap.
+  // fegetexcept waits for pending x87 exceptions, and would itself trap.
   constexpr unsigned kAll = 0x3f;
   return static_cast<int>(((~_mm_getcsr() >> 7) & kAll) << 6 | (~unsigned{x87_word()} & kAll));
 #elif defined(__GLIBC__)

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The floating-point environment of a thread around a call of a plug-in: rounding mode, flush to
-// zero, traps. A plug-in that leaves another one behind would change what the thread computes
-// later.
+// zero, traps. If a plug-in changed it, later computations of the thread would change.
 #pragma once
 
 #include <cfenv>
@@ -11,11 +10,11 @@
 
 namespace plumb::device {
 
-// Saves the environment; at its end notes what the call has changed, and restores it. The
-// exception flags are no part of it.
+// Saves the environment. The destructor notes what the call has changed, and restores it. Exception
+// flags are ignored.
 class KeptFloatEnvironment {
  public:
-  // who: "launches: rms_norm"
+  // who: the start of each note, "launches: rms_norm"
   explicit KeptFloatEnvironment(std::string who);
   ~KeptFloatEnvironment();
   KeptFloatEnvironment(const KeptFloatEnvironment&) = delete;
@@ -36,7 +35,7 @@ class KeptFloatEnvironment {
   std::fenv_t saved_;
 };
 
-// One line for each change since the last call, without repetitions, of all threads.
+// The notes of all threads since the last call: one line for each change, none twice.
 std::vector<std::string> take_float_notes();
 
 }  // namespace plumb::device

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A structure of the C interface as its maker knows it, which may be an older or a younger version
-// of it: with fewer or more members at its end.
+// Reads a structure of the C interface whose maker may have used an older or a newer version of the
+// interface, in which it has fewer or more members at its end.
 #pragma once
 
 #include <algorithm>
@@ -13,13 +13,13 @@
 
 namespace plumb::device {
 
-// Why `bytes`, of which `known` are members here, cannot be read; "": they can. A structure has at
-// least its first `least` bytes. What is unknown here has to be 0, because somebody means something
-// by what is not.
+// Why the structure of `bytes` bytes cannot be read; "": it can. `known`: bytes of members known
+// here; `least`: bytes that all versions have. Unknown members must be 0: a maker that sets one
+// relies on a meaning that is not known here.
 std::string why_unreadable(const void* from, std::int64_t bytes, std::size_t known,
                            std::size_t least);
 
-// What is known here of such a structure; members that it lacks are 0.
+// The members of such a structure that are known here. Members that it lacks are 0.
 template <class T>
 T read_struct(const void* from, std::int64_t bytes) {
   static_assert(std::is_trivially_copyable_v<T>);

@@ -32,10 +32,10 @@ HostedDevice::HostedDevice(std::unique_ptr<Device> wrapped) : ForwardingDevice(s
 
 HostedDevice::~HostedDevice() {
   forget_streams_of(*this);
-  if (description_.simulated) return;  // what is pending there never runs
+  if (description_.simulated) return;  // pending work of a simulated device never runs
   try {
     inner().synchronize();
-  } catch (const DeviceError&) {  // has been reported, by whoever waited for the work
+  } catch (const DeviceError&) {  // reported before, by the call that waited for the work
   }
 }
 

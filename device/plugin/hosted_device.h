@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A device whose streams a plug-in may use through the host services of plumb_plugin.h. Lives
-// around any back end's device, for as long.
+// Wraps any back end's device, so that a plug-in may use its streams through the host services of
+// plumb_plugin.h.
 #pragma once
 
 #include <plumb/plumb_plugin.h>
@@ -21,20 +21,21 @@ namespace plumb::device {
 class HostedDevice final : public ForwardingDevice {
  public:
   explicit HostedDevice(std::unique_ptr<Device> inner);
-  // Waits for a real device, whose pending work may call functions of the plug-in.
+  // Waits for a real device, because its pending work may call functions of the plug-in.
   ~HostedDevice() override;
 
   Stream create_stream() override;
   void destroy_stream(Stream stream) override;
-  // Memory for what the captured calls ask for: as much as those before them have asked for.
+  // Reserves scratch for the captured calls: as many bytes as the plug-in has requested on this
+  // stream outside captures, in total.
   void begin_capture(Stream stream) override;
   Graph end_capture(Stream stream) override;
-  // On a real device an exception that a function of the plug-in threw comes out of these.
+  // On a real device these throw the error of a plug-in's function that ran on the stream.
   void synchronize(Stream stream) override;
   void synchronize() override;
-  // Also writes to scratch after it was given back.
+  // Also finds writes to scratch after its release.
   std::vector<GuardDamage> check_guards() override;
-  // What the plug-in said of the call that failed.
+  // The plug-in's explanation of the failed call, or else the device's error.
   std::string take_launch_error() override;
 
   // The services. All throw DeviceError.
@@ -45,8 +46,8 @@ class HostedDevice final : public ForwardingDevice {
   const plumb_device& description() const { return description_; }
 
  private:
-  // A function and its arguments as they were at the call. Kept until the device goes: a graph may
-  // call it at any time.
+  // A function and a copy of its arguments. Kept until the device is destroyed, because a graph may
+  // call the function at any time.
   struct FrozenCall {
     HostedDevice* device;
     std::string name;
@@ -60,8 +61,8 @@ class HostedDevice final : public ForwardingDevice {
     Scratch(Device& device, Stream stream)
         : allocator(device, stream, CachingAllocator::Reuse::quarantine) {}
     CachingAllocator allocator;
-    std::size_t asked_for = 0;  // outside captures, in all
-    std::size_t reserved = 0;   // what is left of it in the capture in progress
+    std::size_t asked_for = 0;  // total bytes of requests outside captures
+    std::size_t reserved = 0;   // bytes left in the capture in progress
     bool capturing = false;
   };
   Scratch& scratch_of(Stream stream);
@@ -69,10 +70,10 @@ class HostedDevice final : public ForwardingDevice {
 
   std::string platform_;
   plumb_device description_ = {};
-  std::mutex mutex_;  // of what follows
+  std::mutex mutex_;  // guards the members below
   std::list<FrozenCall> calls_;
   std::map<Stream, std::unique_ptr<Scratch>> scratch_;
-  std::string late_error_;  // of a function that ran on a thread of the driver
+  std::string late_error_;  // error of a function that ran on a thread of the driver
 };
 
 }  // namespace plumb::device

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The ops that a plug-in may have an entry for, and the size of their parameters.
+// The ops that a plug-in may implement, and the sizes of their parameters.
 #pragma once
 
 #include <plumb/plumb_ops.h>
@@ -18,7 +18,7 @@ namespace plumb::device {
 struct KnownOp {
   std::string_view name;
   std::size_t param_bytes;
-  bool has_state;  // a member of its parameters
+  bool has_state;  // the op's parameters have a member `state`
 };
 template <class P>
 inline constexpr bool kHasState = requires(P params) { params.state; };
@@ -29,7 +29,7 @@ inline constexpr KnownOp kOps[] = {
 };
 inline constexpr std::size_t kOpCount = std::size(kOps);
 
-// Ops that this process has added (add_known_op). Their positions follow those of kOps.
+// Ops that add_known_op has added in this process. Their positions follow those of kOps.
 inline constexpr std::size_t kMostAddedOps = 64;
 inline constexpr std::size_t kMostOps = kOpCount + kMostAddedOps;
 
@@ -38,15 +38,15 @@ static_assert(std::ranges::all_of(kOps, [](const KnownOp& op) {
   return op.param_bytes <= kMostParamBytes;
 }));
 
-// `name` has to last as long as the process. Throws std::length_error past kMostAddedOps, or for
-// parameters of more than kMostParamBytes. Not beside other calls.
+// `name` must live as long as the process. Throws std::length_error beyond kMostAddedOps ops, or
+// kMostParamBytes bytes of parameters. Not thread-safe.
 void add_known_op(std::string_view name, std::size_t param_bytes);
-// Position of an op of kOps or of an added one; kMostOps: there is none of this name.
+// Position in kOps, or behind those for an added op. kMostOps: there is no op of this name.
 std::size_t position_of_op(std::string_view name);
-// The op at a position that there is.
+// `position` must be one that position_of_op returns for an op.
 const KnownOp& op_at(std::size_t position);
 
-// Differs between builds whose structures differ in size. FNV-1a.
+// Differs between builds whose interface version, ops or structure sizes differ. FNV-1a.
 constexpr std::uint64_t interface_digest() {
   std::uint64_t digest = 14695981039346656037U;
   const auto add = [&](std::uint64_t value) { digest = (digest ^ value) * 1099511628211U; };

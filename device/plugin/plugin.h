@@ -19,8 +19,8 @@ class PluginError : public std::runtime_error {
 
 class Plugin {
  public:
-  // Loads the library and reads its table. What its code does then and later (crash, never end) is
-  // not contained here. One plug-in at a time; the library stays in the process for good.
+  // Loads the library and reads its table. Crashes and endless loops of its code are not contained
+  // here. One plug-in at a time; the library is never unloaded.
   explicit Plugin(const std::string& path);
   ~Plugin();
   Plugin(const Plugin&) = delete;
@@ -28,8 +28,8 @@ class Plugin {
 
   const std::string& name() const { return table_.name; }
   const std::string& version() const { return version_; }  // "" if it names none
-  // Launchers throw DeviceError for an exception of the plug-in's, for a status that is none, and
-  // for what a host service refused. Devices have to be HostedDevices.
+  // Launchers throw DeviceError if the plug-in throws or returns an unknown status, or if a host
+  // service refused one of its calls. Devices have to be HostedDevices.
   const Implementation& implementation() const { return table_; }
 
  private:

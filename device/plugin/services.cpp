@@ -39,7 +39,7 @@ HostedDevice& device_of(const char* service, plumb_stream stream) {
                     std::string(service) + ": not the stream of an op's parameters");
 }
 
-// Runs a service; false, and the error kept, if it throws.
+// Runs a service. If it throws, keeps the error and returns false.
 template <typename Body>
 bool serve(const char* service, plumb_stream stream, const Body& body) {
   try {

@@ -8,10 +8,10 @@
 
 namespace plumb::device {
 
-// More of a plug-in's text is not read: its end may be missing.
+// Most bytes of a plug-in's text that are read: its terminator may be missing.
 inline constexpr std::size_t kMostToldBytes = 2000;
 
-// As plain_line(). "" for null.
+// plain_line() of the text; "" for null.
 inline std::string told(const char* text) {
   return text == nullptr ? "" : plain_line({text, strnlen(text, kMostToldBytes)});
 }

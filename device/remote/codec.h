@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Values as bytes of a message, in the order in which they are written. Both sides are this
-// program, so that bytes are as they lie in memory.
+// Values as bytes of a message, in the order in which they are written. Both ends are built from
+// this source, so values are copied as they are in memory.
 #pragma once
 
 #include <cstddef>
@@ -18,14 +18,14 @@ namespace plumb::device::remote {
 
 using Bytes = std::vector<std::byte>;
 
-// The other process ended, or what it says is no answer: "its process ended with signal 11
-// (Segmentation fault)". No error of the device: the device is gone.
+// The other process has ended, or its answer is nonsense: "its process ended with signal 11
+// (Segmentation fault)". Not a DeviceError, because the device is gone.
 class Died : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-// A message that is not what its kind says.
+// A message whose contents do not fit its kind.
 class ProtocolError : public Died {
  public:
   explicit ProtocolError(const std::string& what) : Died("its process sent nonsense: " + what) {}
@@ -53,7 +53,7 @@ class MessageWriter {
   Bytes bytes_;
 };
 
-// Throws ProtocolError where the message ends too early.
+// Throws ProtocolError if the message ends too early.
 class MessageReader {
  public:
   explicit MessageReader(Bytes bytes) : bytes_(std::move(bytes)) {}
@@ -69,7 +69,7 @@ class MessageReader {
     const auto size = get<std::uint64_t>();
     return {reinterpret_cast<const char*>(take(size)), size};
   }
-  // Of things that follow, each of at least so many bytes.
+  // Number of items that follow, each of at least `least_bytes_of_one` bytes.
   std::size_t count(std::size_t least_bytes_of_one) {
     const auto count = get<std::uint64_t>();
     if (count > (bytes_.size() - at_) / least_bytes_of_one) {

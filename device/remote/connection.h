@@ -17,8 +17,8 @@
 
 namespace plumb::device::remote {
 
-// Whether the process runs, and how it ended. Ends it at last, with all that it has forked. For
-// several threads at once.
+// Whether the process runs, and how it ended. The destructor ends it with all processes that it has
+// forked. Several threads may use it at once.
 class ProcessLife {
  public:
   explicit ProcessLife(const process::Command& command) : child_(command) {}
@@ -26,16 +26,16 @@ class ProcessLife {
   pid_t id() const { return child_.id(); }
   bool is_running();
   bool has_died();
-  // Ends the process, and says why: how it ended by itself, or `otherwise`.
+  // Ends the process and throws Died with the reason: how it ended by itself, or `otherwise`.
   [[noreturn]] void die(const std::string& otherwise);
 
  private:
   std::mutex mutex_;
   process::Child child_;
-  std::string why_;  // it has died
+  std::string why_;  // reason of its death; empty while it lives
 };
 
-// What the connections to one process share.
+// Shared by all connections to one process.
 struct RequestTraffic {
   std::atomic<std::uint64_t> requests = 0;
   std::atomic<int> count = 0;
@@ -43,8 +43,8 @@ struct RequestTraffic {
   std::vector<class Connection*> connections;
 };
 
-// What a copy that was complete on return has left without pending work, and how much had been
-// asked of the process by then.
+// State after a copy that was complete on return: this stream of this device had no pending work
+// when this many requests had been sent to the process.
 struct Drained {
   std::uint64_t device = 0;
   void* stream = nullptr;
@@ -60,17 +60,18 @@ class Connection {
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
-  // Throws what the call threw there (DeviceError, or another exception as std::runtime_error), and
-  // Died.
+  // Sends a request and waits for the answer. Throws what the call threw there (DeviceError, or
+  // another exception as std::runtime_error), and Died.
   MessageReader call(RemoteCall what, const MessageWriter& request = {});
-  // The same for a call without a result. While this is the only connection, the request waits for
-  // the next call, which throws in its place. With several, their order would be chance.
+  // Makes a call without a result. While this is the only connection, the request is sent with the
+  // next call, or once many wait, and a later call throws its error. With several connections it is
+  // sent at once and its answer awaited, because the order of their requests would be random.
   void post(RemoteCall what, const MessageWriter& request);
 
   const SharedBuffer& buffer() const { return buffer_; }
-  // How much was asked of the process, by all threads.
+  // Number of requests sent to the process by all threads.
   std::uint64_t requests() const { return traffic_->requests; }
-  // Of this thread's latest copy.
+  // State after this thread's latest copy that was complete on return.
   const Drained& drained() const { return drained_; }
   void note_drained(const Drained& drained) { drained_ = drained; }
 
@@ -83,7 +84,7 @@ class Connection {
   std::shared_ptr<ProcessLife> life_;
   std::shared_ptr<RequestTraffic> traffic_;
   Drained drained_;
-  std::mutex mutex_;  // of what follows
+  std::mutex mutex_;  // guards the members below
   Inbox inbox_{socket_};
   std::uint64_t number_ = 0;
   Bytes posted_;

@@ -17,14 +17,14 @@ Device& device_of(const Context& context, MessageReader& request) {
   return context.server.device(request.get<std::uint64_t>());
 }
 
-// Calls that take handles and return one or nothing.
+// Calls whose arguments are handles, and which return one value or nothing.
 template <auto kCall>
 struct Forward;
 template <typename Result, typename... Handle, Result (Device::*kCall)(Handle...)>
 struct Forward<kCall> {
   static void run(const Context& context, MessageReader& request, MessageWriter& answer) {
     Device& device = device_of(context, request);
-    // Braces: read from left to right.
+    // Braces: the handles are read from left to right.
     const std::array<void*, sizeof...(Handle)> handles{next<Handle>(request)...};
     apply(device, handles, answer, std::index_sequence_for<Handle...>());
   }
@@ -173,7 +173,7 @@ void take_notes(const Context& context, MessageReader&, MessageWriter& answer) {
 using SynchronizeStream = void (Device::*)(Stream);
 using Synchronize = void (Device::*)();
 
-// In the order of Call.
+// In the order of RemoteCall.
 constexpr Handler kHandlers[] = {
     &properties,
     &open,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What each Call does in the plug-in's process.
+// Carries out each RemoteCall in the plug-in's process.
 #pragma once
 
 #include "device/remote/server.h"

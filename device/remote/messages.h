@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a plug-in's process is asked, and how a message begins. Each request gets one answer with
-// the number of the request and the id of the process that was started: a copy of it (the plug-in
-// forked) cannot answer in its place.
+// Requests to a plug-in's process, and the header of a message. A request gets one answer, unless
+// it is posted (kPosted). The answer has the number of the request and the id of the process that
+// was started. So a copy of the process that the plug-in forked cannot answer in its place.
 #pragma once
 
 #include <cstddef>
@@ -10,11 +10,11 @@
 
 namespace plumb::device::remote {
 
-// In the order of the table in server.cpp. The comments say what follows in request and answer.
+// In the order of kHandlers in device_calls.cpp. Comments say what request -> answer contain.
 enum class RemoteCall : std::uint32_t {
   properties,       // platform -> properties
   open,             // platform, conditions -> device
-  close,            // device, as in all device calls below
+  close,            // device: the first argument of all device calls below, too
   allocate,         // bytes, label -> address
   allocate_sparse,  // bytes, label -> address
   free,             // address
@@ -34,7 +34,7 @@ enum class RemoteCall : std::uint32_t {
   elapsed_seconds,
   synchronize_stream,
   synchronize,
-  copy,  // end, end, bytes, stream
+  copy,  // to (an End), from (an End), bytes, stream
   fill,  // address, value, bytes, stream
   take_launch_error,
   begin_capture,
@@ -46,45 +46,45 @@ enum class RemoteCall : std::uint32_t {
   destroy_graph,
   destroy_graph_exec,
   copy_inline,    // address, bytes, stream, and the bytes themselves
-  settle,         // nothing: answered once all that was posted before has been carried out
+  settle,         // nothing; answered when all requests posted before are carried out
   launch,         // entry, parameters, the tile plan if they have one -> status
-  plan,           // as launch
-  numerics,       // as launch -> numerics
-  state_create,   // as launch -> state
+  plan,           // arguments of launch
+  numerics,       // arguments of launch -> numerics
+  state_create,   // arguments of launch -> state
   state_destroy,  // entry, state
   take_notes,     // -> texts
-  call_own,       // OwnKernelCall, position of the own kernel, and as launch -> status
+  call_own,       // OwnKernelCall, position of the own kernel, arguments of launch -> status
   count
 };
 
 enum class Status : std::uint32_t {
   done,
-  device_error,  // fault, text
+  device_error,  // kind of the error, text
   error          // text
 };
 
 struct Header {
   std::uint64_t number = 0;
   std::int32_t process = 0;
-  std::uint32_t kind = 0;  // Call or Status
+  std::uint32_t kind = 0;  // a RemoteCall or a Status
   std::uint64_t bytes = 0;
 };
 inline constexpr std::uint64_t kLongestMessage = std::uint64_t{64} << 20;
 
-// In `kind`: no answer is wanted. An error becomes the answer to the next call, which is then not
-// carried out.
+// Flag in `kind`: the request gets no answer. Its error becomes the answer to the next request that
+// is not posted, which is then not carried out (except settle and close).
 inline constexpr std::uint32_t kPosted = std::uint32_t{1} << 31;
 
 // One end of a copy.
 enum class CopyPlace : std::uint32_t { device, shared_buffer };
 struct End {
   CopyPlace place = CopyPlace::device;
-  std::uint64_t address = 0;  // in the shared buffer: an offset
+  std::uint64_t address = 0;  // for shared_buffer: offset in the buffer
 };
 
-// Through which the bytes of copies go. A longer copy goes in pieces.
+// Size of the buffer through which the bytes of copies go. Longer copies go in pieces.
 inline constexpr std::size_t kSharedBytes = std::size_t{16} << 20;
-// Shorter ones from this process go with the request.
+// Copies from this process up to this size are sent within the request.
 inline constexpr std::size_t kInlineBytes = std::size_t{32} << 10;
 
 }  // namespace plumb::device::remote

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// plumb's own kernels in the process that loads a plug-in: in a decode step they stand in for the
-// ops that the plug-in does not have.
+// plumb's own kernels in the process that loads a plug-in. In a decode step they compute the ops
+// that the plug-in does not have.
 #pragma once
 
 #include <plumb/plumb_ops.h>
@@ -21,7 +21,7 @@ namespace plumb::device::remote {
 struct OwnKernel {
   std::string_view name;
   std::size_t param_bytes, stream_offset;
-  // Of a member that is a random number and may look like an address. kNoSeed: there is none.
+  // Offset of a member that is a random number, which may look like a marked address.
   std::size_t seed_offset;
 };
 inline constexpr auto kNoSeed = static_cast<std::size_t>(-1);
@@ -33,7 +33,7 @@ constexpr std::size_t offset_of_seed() {
     return kNoSeed;
   }
 }
-// Ops, what stands in a step beside them, and the occupancy hog.
+// Ops, placeholder kernels of decode steps, and the occupancy hog.
 inline constexpr OwnKernel kOwnKernels[] = {
 #define PLUMB_OWN_KERNEL(op)                                                \
   {#op, sizeof(plumb_##op##_params), offsetof(plumb_##op##_params, stream), \
@@ -43,18 +43,18 @@ inline constexpr OwnKernel kOwnKernels[] = {
 #undef PLUMB_OWN_KERNEL
 };
 inline constexpr std::size_t kOwnCount = std::size(kOwnKernels);
-// kOwnCount: there is none of this name.
+// kOwnCount: no kernel has this name.
 std::size_t position_of_own(std::string_view name);
 
-// In the plug-in's process. Calls the kernel, or what makes its plan, on the device of its stream.
+// Used in the plug-in's process. Calls the kernel, or its planner, on the device of its stream.
 enum class OwnKernelCall : std::uint32_t { launch, plan };
 plumb_status call_own(OwnKernelCall call, std::size_t own, const void* params);
 
-// In the process that judges: `own`, plumb's table of the platform, with launchers that call those
-// kernels in the plug-in's process (PluginProcess::call_own).
+// Used in the process that judges. `own`: plumb's table of the platform. The result has launchers
+// that call the same kernels in the plug-in's process (PluginProcess::call_own).
 Implementation launched_there(const Implementation& own);
 
-// The plug-in's entries, and those of `own` that it does not have.
+// The plug-in's entries, and the entries of `own` for all ops that it does not have.
 Implementation with_own_kernels(const Implementation& plugin, const Implementation& own);
 
 }  // namespace plumb::device::remote

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Addresses of a device in another process. In this process such an address carries a mark in its
-// upper bits: it can be told from memory of this process, and an access to it fails. Parameters of
-// an op lose the marks before they are sent.
+// Addresses of a device in another process. In this process they carry a mark in their upper bits,
+// so that they differ from addresses of this process, and an access to them fails. Marks are
+// removed from an op's parameters before these are sent.
 #pragma once
 
 #include <plumb/ops/sparse_mla.h>
@@ -14,7 +14,8 @@
 
 namespace plumb::device::remote {
 
-// As a number of 64 bits not a size, as two of 32 bits neither a usual size nor a usual float.
+// Upper 16 bits of a marked address. Other members of a structure do not look like marked
+// addresses: no usual 64-bit size has these bits, nor do two adjacent 32-bit sizes or floats.
 inline constexpr std::uint64_t kMark = std::uint64_t{0xa5d5} << 48;
 inline constexpr std::uint64_t kMarkBits = std::uint64_t{0xffff} << 48;
 
@@ -28,11 +29,11 @@ inline void* marked(std::uint64_t address) {
 }
 inline std::uint64_t unmarked(const void* address) { return word_of(address) & ~kMarkBits; }
 
-// The bytes of a structure with unmarked addresses.
+// A copy of a structure in which addresses have no marks.
 Bytes without_marks(const void* structure, std::size_t bytes);
 
-// The tile plan of a call: the one structure in host memory that an op's parameters name. Null: the
-// call has none.
+// The tile plan of a call: the only structure in host memory to which an op's parameters point.
+// Null: the call has none.
 const plumb_mla_plan* plan_of(std::string_view op, const Bytes& params);
 void set_plan(Bytes& params, const plumb_mla_plan* plan);
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Pinned memory of a device in another process: a mirror here for each piece there. What a copy
-// will read is sent when it is enqueued, or its graph replayed; what it wrote is fetched when
-// somebody has waited for it. Between these points the two may differ.
+// Pinned memory of a device in another process: each allocation there has a mirror here. Bytes that
+// a copy will read are sent when it is enqueued, or when its graph is replayed. Bytes that a copy
+// wrote are fetched when the caller has waited for it. Meanwhile mirror and original may differ.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ namespace plumb::device::remote {
 
 class PinnedMirrors {
  public:
-  // A piece of a mirror, and where it is there.
+  // A piece of a mirror here, and its address in the other process.
   struct MirrorPiece {
     std::byte* here = nullptr;
     std::uint64_t there = 0;
@@ -26,18 +26,18 @@ class PinnedMirrors {
   };
 
   void* add(std::uint64_t there, std::size_t bytes);
-  // Its address there; 0 if it is no mirror.
+  // Returns the address in the other process; 0 if this is no mirror.
   std::uint64_t remove(void* mirror);
-  // bytes == 0: the address lies in no mirror.
+  // here == nullptr: the range is in no mirror.
   MirrorPiece find(const void* address, std::size_t bytes) const;
 
-  // A copy was enqueued that reads or writes the piece.
+  // Called when a copy that reads or writes the piece has been enqueued.
   void note_read(const MirrorPiece& piece, bool captured);
   void note_written(const MirrorPiece& piece, Stream stream, bool captured);
-  // Pieces that captured copies read: to be sent before a replay, after which the pieces that they
-  // write are awaited on the stream.
+  // Called before a replay. Returns the pieces that captured copies read: they have to be sent
+  // first. Pieces that captured copies write count as written on the stream.
   std::vector<MirrorPiece> begin_replay(Stream stream);
-  // Pieces that work of a stream, or of all (nullptr), has written. Forgets them.
+  // Removes and returns the pieces written by work of a stream, or of all streams (nullptr).
   std::vector<MirrorPiece> take_written(Stream stream);
 
  private:

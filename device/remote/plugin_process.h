@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The process that loads a plug-in, seen from the one that judges it. What is judged with (inputs
-// as they were filled, expectation, verdict) never enters that process: it gets inputs, and gives
-// back what its device holds.
+// The process that loads a plug-in, as the process that judges sees it. Expectation, verdict and
+// the inputs as they were filled never enter that process: it gets copies of inputs, and returns
+// what its device holds.
 #pragma once
 
 #include <sys/types.h>
@@ -21,44 +21,44 @@
 
 namespace plumb::device::remote {
 
-// Why the library cannot be used: one line.
+// Why the plug-in cannot be used: one line.
 class Refused : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-// For any number of threads at once.
+// Any number of threads may use it at once.
 class PluginProcess : public std::enable_shared_from_this<PluginProcess> {
  public:
-  // command: this program and the arguments with which it serves a plug-in on its standard input.
+  // command: this program, with the arguments that make it serve a plug-in on standard input.
   // Throws Refused, Died, std::system_error.
   static std::shared_ptr<PluginProcess> start(std::vector<std::string> command);
   ~PluginProcess();
   PluginProcess(const PluginProcess&) = delete;
   PluginProcess& operator=(const PluginProcess&) = delete;
 
-  // Launchers get parameters alone: they call the plug-in of the process that was started or
+  // Launchers get parameters alone. They call the plug-in of the process that was started or
   // activated last.
   const Implementation& implementation() const { return table_; }
   void activate();
   static std::shared_ptr<PluginProcess> active();
-  // Its entries, and plumb's own kernels for all other ops: they run in its process too.
+  // The plug-in's entries, and plumb's own kernels for all other ops, which run in its process too.
   const Implementation& with_own(std::string_view platform);
   const std::string& version() const { return version_; }  // "" if it names none
-  // Must not outlive this object. Throws what open_device throws, and Died.
+  // The device must not outlive this object. Throws what open_device throws, and Died.
   std::unique_ptr<Device> open(std::string_view platform, const Conditions& conditions);
   // Throws what open_device throws.
   const Properties& properties_of(std::string_view platform);
-  // What plumb noticed of the plug-in's calls since the last time, one line each. Throws Died.
+  // Notes about the plug-in's calls since the last time, one line each. Throws Died.
   std::vector<std::string> take_notes();
   // The op of the latest launch that the plug-in did not support. Reading clears it.
   std::string take_unsupported();
   bool has_died() const;
   pid_t id() const { return life_->id(); }
 
-  // The calling thread's connection, made at its first call. Throws Died.
+  // The calling thread's connection, made at its first use. Throws Died.
   Connection& connection();
-  // What is called of the op's entry.
+  // Functions of the op's entry, called in the plug-in's process.
   plumb_status launch(std::size_t op, const void* params);
   plumb_status plan(std::size_t op, const void* params);
   plumb_numerics numerics(std::size_t op, const void* params);
@@ -80,10 +80,10 @@ class PluginProcess : public std::enable_shared_from_this<PluginProcess> {
   std::shared_ptr<RequestTraffic> traffic_ = std::make_shared<RequestTraffic>();
   std::mutex properties_mutex_;
   std::map<std::string, std::unique_ptr<Properties>> properties_;
-  std::map<std::string, std::unique_ptr<Implementation>> with_own_;  // by platform
-  std::atomic<std::size_t> unsupported_ = kNoOp;                     // position
+  std::map<std::string, std::unique_ptr<Implementation>> with_own_;  // key: platform
+  std::atomic<std::size_t> unsupported_ = kNoOp;  // last op that returned PLUMB_UNSUPPORTED
   std::string version_;
-  std::vector<std::uint32_t> entry_of_op_;  // by position_of_op, behind them the occupancy hog
+  std::vector<std::uint32_t> entry_of_op_;  // indexed by position_of_op; last: the occupancy hog
   Implementation table_;
 };
 

@@ -36,7 +36,7 @@ RemoteDevice::~RemoteDevice() {
   if (id_ == 0) return;
   try {
     call(RemoteCall::close);
-  } catch (const std::exception&) {  // has been reported, by the call that found it
+  } catch (const std::exception&) {  // reported before, by the call that found it
   }
 }
 
@@ -137,7 +137,7 @@ void RemoteDevice::synchronize_event(Event event) {
 }
 
 void RemoteDevice::synchronize(Stream stream) {
-  // Nothing is pending right after a copy that was complete on return.
+  // Right after a copy that was complete on return, nothing is pending.
   const Connection& connection = process_->connection();
   const Drained now{id_, stream, connection.requests()};
   if (!properties_.simulated || connection.drained() != now) {
@@ -155,7 +155,7 @@ void RemoteDevice::copy(void* to, const void* from, std::size_t bytes, Stream st
   auto* const begin = static_cast<std::byte*>(to);
   const auto* const source = static_cast<const std::byte*>(from);
   std::size_t done = 0;
-  do {  // also of no bytes: the device checks the call
+  do {  // also for 0 bytes: the device checks the call
     const std::size_t piece = std::min(bytes - done, kSharedBytes);
     copy_piece(begin + done, source + done, piece, stream);
     done += piece;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A device in the process that loads a plug-in. Each call is a message; bytes of copies go through
+// A device in the process that loads a plug-in. Each call is a message. Bytes of copies go through
 // memory that both processes map. Addresses of its memory are marked (parameters.h).
 #pragma once
 
@@ -17,9 +17,9 @@
 
 namespace plumb::device::remote {
 
-// Copies to it, fills and replays are posted while one thread uses the process: their errors come
-// out of a later call. All calls throw Died beside what a device throws. Functions of this process
-// cannot be put on its streams.
+// While one thread uses the process, fills, replays, copies within the device and copies of up to
+// 32 KiB (kInlineBytes) from host memory are posted: a later call throws their errors. All calls
+// may also throw Died. Functions of this process cannot run on its streams.
 class RemoteDevice final : public Device {
  public:
   RemoteDevice(std::shared_ptr<PluginProcess> process, std::string_view platform,
@@ -62,26 +62,28 @@ class RemoteDevice final : public Device {
   void destroy_graph_exec(GraphExec graph) override;
 
  private:
-  // Handles of the other process go over as they are.
+  // Handles of the other process are sent unchanged.
   template <typename... Handle>
   MessageReader call(RemoteCall what, Handle... handles);
   MessageReader call(RemoteCall what, const MessageWriter& request);
   void post(RemoteCall what, const MessageWriter& request);
-  // What a process had is gone with it: destructors give back what they have, and may not throw.
+  // Frees a handle. If the process has died, its handles are gone too, and this does not throw:
+  // destructors call it.
   void give_back(RemoteCall what, std::uint64_t handle);
   MessageWriter request();
   void open();
 
   void copy_piece(std::byte* to, const std::byte* from, std::size_t bytes, Stream stream);
   void transfer(const End& to, const End& from, std::size_t bytes, Stream stream);
-  // Both whole pieces, through the shared buffer, at once.
+  // Each copies a whole piece at once through the shared buffer: to the other process, or from it.
   void send(const PinnedMirrors::MirrorPiece& piece);
   void fetch(const std::vector<PinnedMirrors::MirrorPiece>& pieces);
 
   const std::shared_ptr<PluginProcess> process_;
   const Properties properties_;
   const Conditions conditions_;
-  std::once_flag opened_;  // at the first call: many devices are asked for their properties only
+  // The device is opened at its first call: many are only asked for their properties.
+  std::once_flag opened_;
   std::uint64_t id_ = 0;
   PinnedMirrors pinned_;
 };

@@ -20,7 +20,8 @@ namespace plumb::device::remote {
 
 namespace {
 
-// plumb's own kernel beside which the plug-in's run in concurrent cases.
+// Launches the occupancy hog: plumb's own kernel that occupies multiprocessors while the plug-in's
+// kernels run in concurrent cases.
 plumb_status launch_occupancy_hog(const void* params) {
   const auto& hog = *static_cast<const plumb_occupancy_hog_params*>(params);
   const plumb_host& services = plugin_services();
@@ -42,7 +43,7 @@ std::unique_ptr<Device> open_hosted(std::string_view platform, const Conditions&
 
 void serve_plugin(const std::string& library, const OwnedDescriptor& control) {
   try {
-    // Never destroyed: threads use them until the process ends, also while a plug-in calls exit.
+    // Never destroyed: threads use it until the process ends, also while a plug-in calls exit.
     const auto* plugin = new Plugin(library);
     serve_implementation(introduction_of(*plugin), &open_hosted, control);
   } catch (const PluginError& error) {
@@ -64,7 +65,7 @@ std::optional<OwnedDescriptor> take_control() {
   }
   OwnedDescriptor control(fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3));
   const OwnedDescriptor nothing(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-  dup2(nothing.number(), STDIN_FILENO);  // what a plug-in reads
+  dup2(nothing.number(), STDIN_FILENO);  // a plug-in reads an empty file
   return control;
 }
 

@@ -20,7 +20,7 @@ struct ServedAnswer {
   Bytes bytes;
 };
 
-// The error in place of an answer, if there is one.
+// Answer to a request, or the error that the call threw.
 ServedAnswer answer_to(const Context& context, Message request) {
   try {
     MessageWriter answer;
@@ -48,7 +48,8 @@ void Server::answer_all(const OwnedDescriptor& socket, const SharedBuffer& buffe
   const pid_t process = getpid();
   const Context context{*this, buffer};
   Inbox inbox(socket);
-  std::optional<ServedAnswer> failed;  // a posted request, which all later ones may have built upon
+  // the first posted request that failed; later ones may depend on it
+  std::optional<ServedAnswer> failed;
   while (std::optional<Message> request = inbox.receive()) {
     Header header = request->header;
     const bool posted = (header.kind & kPosted) != 0;
@@ -57,13 +58,13 @@ void Server::answer_all(const OwnedDescriptor& socket, const SharedBuffer& buffe
     if (posted && failed) continue;
     ServedAnswer answer = failed && !always ? *std::exchange(failed, std::nullopt)
                                             : answer_to(context, std::move(*request));
-    // The plug-in forked, and this is the copy: nobody waits for it.
+    // The plug-in has forked, and this is the copy: no request waits for it.
     if (getpid() != process) _exit(0);
     if (posted) {
       if (answer.status != Status::done) failed = std::move(answer);
       continue;
     }
-    // An error of this device's work is none of the next one's.
+    // An error of this device's work must not be reported for the next device.
     if (call == RemoteCall::close) failed.reset();
     header.process = process;
     header.kind = static_cast<std::uint32_t>(answer.status);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// In the process that loads a plug-in: its devices, and what is asked of them and of the plug-in.
-// Knows nothing of cases: it gets inputs and gives back bytes.
+// Used in the process that loads a plug-in: holds its devices, and answers requests to them and to
+// the plug-in. Knows no cases: it gets inputs and returns bytes.
 #pragma once
 
 #include <cstddef>
@@ -22,10 +22,10 @@ namespace plumb::device::remote {
 using OpenDevice =
     std::function<std::unique_ptr<Device>(std::string_view platform, const Conditions&)>;
 
-// What the other process has to know of the implementation, in an answer to no request.
+// Describes the implementation to the other process. Sent without a request.
 struct Introduction {
   std::string name, version;
-  std::vector<OpEntry> entries;  // their `op` lasts as long as the program
+  std::vector<OpEntry> entries;  // their `op` must point to text that is never freed
 };
 
 class Server {
@@ -34,10 +34,10 @@ class Server {
          std::function<std::vector<std::string>()> notes);
 
   const Introduction& introduction() const { return introduction_; }
-  // Answers until the other end hangs up. For a thread of each connection.
+  // Answers requests until the other end hangs up. Each connection has a thread for it.
   void answer_all(const OwnedDescriptor& socket, const SharedBuffer& buffer);
 
-  // For the calls.
+  // Used by device_calls.cpp.
   Properties properties_of(std::string_view platform) const;
   std::uint64_t open(std::string_view platform, const Conditions& conditions);
   void close(std::uint64_t device);
@@ -51,14 +51,14 @@ class Server {
   std::vector<std::string> take_notes() const { return take_notes_(); }
 
  private:
-  // Parameters of a call as a request has them, where launchers can read them.
+  // Parameters of a request, copied to where launchers can read them.
   struct CallParams {
     CallParams(std::string_view op, MessageReader& request);
     CallParams(const CallParams&) = delete;
     CallParams& operator=(const CallParams&) = delete;
 
     alignas(std::max_align_t) std::byte params[kMostParamBytes];
-    plumb_mla_plan plan;  // of parameters that have one
+    plumb_mla_plan plan;  // used if the parameters have a tile plan
   };
   struct EntryCall : CallParams {
     EntryCall(const OpEntry& of, MessageReader& request) : CallParams(of.op, request), entry(of) {}
@@ -70,16 +70,16 @@ class Server {
   Introduction introduction_;
   OpenDevice open_;
   std::function<std::vector<std::string>()> take_notes_;
-  std::mutex mutex_;  // of what follows
+  std::mutex mutex_;  // guards the members below
   std::uint64_t next_ = 1;
   std::map<std::uint64_t, std::unique_ptr<Device>> devices_;
 };
 
-// The whole life of that process: introduces itself over `control`, and serves each connection that
-// comes through it on a thread of its own. Returns when the other end hangs up, with threads that
-// still run: the caller ends the process at once.
+// Main loop of that process: introduces itself over `control`, and serves each connection that
+// comes through it on a thread of its own. Returns when the other end hangs up, while threads still
+// run: the caller has to end the process at once.
 void serve_connections(Server& server, const OwnedDescriptor& control);
-// Instead: why the plug-in cannot be used.
+// Sent instead of an introduction: why the plug-in cannot be used.
 void refuse_to_serve(const OwnedDescriptor& control, const std::string& why);
 
 }  // namespace plumb::device::remote

@@ -41,7 +41,7 @@ bool send_all(int socket, iovec* parts, std::size_t count) {
   return true;
 }
 
-// At least one byte; 0: the other end is gone.
+// Receives at least one byte. 0: the other end is gone.
 std::size_t receive_some(int socket, void* to, std::size_t most,
                          const std::function<bool()>& is_alive) {
   bool alive = true;
@@ -49,7 +49,7 @@ std::size_t receive_some(int socket, void* to, std::size_t most,
     const ssize_t got = recv(socket, to, most, alive ? 0 : MSG_DONTWAIT);
     if (got > 0) return static_cast<std::size_t>(got);
     if (got == 0 || (errno != EINTR && errno != EAGAIN)) return 0;
-    if (!alive) return 0;  // nor has it left anything
+    if (!alive) return 0;  // the process is dead and left no bytes to read
     if (errno == EAGAIN) alive = is_alive();
   }
 }
@@ -168,7 +168,7 @@ SharedBuffer::SharedBuffer()
     : descriptor_(memfd_create("plumb copies", MFD_CLOEXEC | MFD_ALLOW_SEALING)) {
   if (descriptor_.number() < 0) fail("memfd_create");
   if (ftruncate(descriptor_.number(), kSharedBytes) != 0) fail("ftruncate of shared memory");
-  // An access beyond the end of a file that somebody has cut off would end this process.
+  // Sealed: if a process cut off the file, an access beyond its end would end this process.
   if (fcntl(descriptor_.number(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_SEAL) != 0) {
     fail("F_ADD_SEALS of shared memory");
   }

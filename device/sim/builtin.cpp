@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tables of plumb's own kernels as the simulator has them.
+// The table of plumb's own kernels as compiled for the simulator.
 #include "device/device.h"
 #include "device/gpu/open.h"
 #include "device/kernels/placeholders/placeholder_kernels.h"

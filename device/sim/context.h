@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the inline half of the simulator (simt_back_end.h) shares with the compiled half: who the
-// running simulated thread is, and the calls by which it waits for others.
+// Shared by the inline half of the simulator (simt_back_end.h) and the compiled half: the running
+// simulated thread, and the calls by which it waits for others.
 #pragma once
 
 #include <cstddef>
@@ -31,14 +31,14 @@ enum class WaveKind { sync, ballot, shuffle, shuffle_down, shuffle_xor };
 
 std::uint64_t all_lanes();
 void block_sync(const Site& site);
-// Waits for the lanes of `mask`; returns the votes for a ballot, otherwise what `source_lane` gave.
+// Waits for the lanes of `mask`. Returns the votes of a ballot, else the value of `source_lane`.
 std::uint64_t wave_operation(WaveKind kind, std::uint64_t mask, std::uint64_t value,
                              int source_lane, const Site& site);
-// Ends the run with ErrorKind::invalid_argument.
+// Both end the run with ErrorKind::invalid_argument.
 [[noreturn]] void refuse_width(int width, const Site& site);
 [[noreturn]] void refuse_alignment(const void* address, int bytes, const Site& site);
 
-// One per PLUMB_SHARED in the source; its address is the array's identity.
+// One per PLUMB_SHARED in the source. Its address identifies the array.
 struct SharedSite {
   const char* name;
   std::size_t bytes, alignment;
@@ -46,7 +46,8 @@ struct SharedSite {
 void* static_shared(const SharedSite& site);
 void* dynamic_shared();
 
-// Tells the checked build of an atomic update; of an exchange, that the old value does not matter.
+// Tells the checked build of an atomic update. An exchange does not use the old value, so that it
+// may overwrite memory that is not initialised.
 void note_atomic(const void* address, std::size_t bytes, bool uses_old_value);
 
 }  // namespace plumb::device::sim

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A host thread that stands for a device: it runs what host threads wait for. Those of devices that
-// are gone serve the next ones, because the stacks and blocks of simulated threads belong to a host
-// thread and are dear to make.
+// A host thread that executes a device's work while other host threads wait. When the device is
+// destroyed, its thread is kept for another device: stacks and blocks of simulated threads belong
+// to a host thread, and are expensive to create.
 #pragma once
 
 #include <condition_variable>
@@ -21,7 +21,7 @@ class DeviceThread {
   DeviceThread(const DeviceThread&) = delete;
   DeviceThread& operator=(const DeviceThread&) = delete;
 
-  // Calls work() there, waits for its end, and throws what it threw. For one caller at a time.
+  // Runs work() on this thread, waits for its end, and throws what it threw. One caller at a time.
   void run(const std::function<void()>& work);
 
  private:
@@ -32,10 +32,10 @@ class DeviceThread {
   const std::function<void()>* work_ = nullptr;
   std::exception_ptr error_;
   bool ending_ = false;
-  std::thread thread_;  // last: it uses what stands above
+  std::thread thread_;  // last: it uses the members above
 };
 
 std::unique_ptr<DeviceThread> take_device_thread();
-void give_back(std::unique_ptr<DeviceThread> thread);  // nullptr: nothing happens
+void give_back(std::unique_ptr<DeviceThread> thread);  // nullptr is ignored
 
 }  // namespace plumb::device::sim

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Short series in double; the remainders are below 1e-15 relative.
+// Short series in double, whose relative truncation error is below 1e-15.
 #include "device/sim/math.h"
 
 #include <array>
@@ -23,8 +23,8 @@ double power_of_two(int exponent) {
   return std::bit_cast<double>(static_cast<std::uint64_t>(exponent + 1023) << 52);
 }
 
-// e^y by its series: |y| < 0.35, so that the first term left out, y^14 / 14!, is below 5e-18. In
-// three pieces that do not wait for each other, and without a division.
+// e^y by its series, for |y| < 0.35: the first omitted term, y^14 / 14!, is below 5e-18. For speed
+// in three independent pieces, and without a division.
 double exp_series(double y) {
   constexpr double c2 = 1.0 / 2, c3 = c2 / 3, c4 = c3 / 4, c5 = c4 / 5, c6 = c5 / 6, c7 = c6 / 7,
                    c8 = c7 / 8, c9 = c8 / 9, c10 = c9 / 10, c11 = c10 / 11, c12 = c11 / 12,
@@ -65,7 +65,7 @@ float log2_rounded(float x) {
     m *= 0.5;
     ++exponent;
   }
-  // log m = 2 artanh(s), |s| < 0.172: the first term left out, s^25 / 25, is below 4e-21.
+  // log m = 2 artanh(s), |s| < 0.172: the first omitted term, s^25 / 25, is below 4e-21.
   const double s = (m - 1.0) / (m + 1.0);
   const double s2 = s * s;
   double sum = 0;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// exp2, log2 and reciprocal square root of the simulated device: evaluated in double by +, -, *, /
-// and square root alone, then rounded once to float. No libm, whose bits depend on the machine.
-// Error at most 0.500001 ulp; subnormal arguments and results are kept, NaN is the default quiet
-// NaN.
+// exp2, log2 and reciprocal square root of the simulated device: computed in double with +, -, *, /
+// and square root only, then rounded once to float. libm is not used, because its bits depend on
+// the machine. The error is at most 0.500001 ulp. Subnormal arguments and results are kept, NaN is
+// the default quiet NaN.
 #pragma once
 
 namespace plumb::device::sim {

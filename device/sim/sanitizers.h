@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the address and thread sanitizers have to hear about fibers; nothing in other builds.
+// Tells the address and thread sanitizers about fiber switches. Does nothing in other builds.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The random numbers behind the random orders: counters through the finaliser of SplitMix64.
+// Random numbers for the random orders: counters through the finaliser of SplitMix64.
 #pragma once
 
 #include <cstdint>

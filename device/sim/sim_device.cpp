@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Memory, streams, events and operations of the simulated device; sim_device_graphs.cpp has the
-// rest.
+// Memory, streams, events and operations of the simulated device. Graphs are in
+// sim_device_graphs.cpp.
 #include "device/sim/sim_device.h"
 
 #include <algorithm>

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The simulated device. Where CUDA leaves a choice, it takes the one that hurts:
+// The simulated device. Where CUDA allows several behaviours, it takes the one that exposes errors:
 //   - free does not wait for pending work, which then finds its memory freed;
-//   - a stream's pending work survives the stream, and a late device may never run it;
+//   - pending work outlives its stream, and a late device may never run it;
 //   - a device-wide synchronize of a late device starts with the stream that was used last.
-// An error while an operation executes comes out of the call that made it execute, and the device
-// is lost, as a CUDA context is after an illegal access: every later call but free, destroy_* and
-// check_guards repeats that error. Errors found before anything executes leave it as it was.
-// Calls from several host threads are served one after the other. What an interleaving device
-// executes is a function of its seed and of what was pending when the first thread waited, so it is
-// the same every time if the threads meet before they wait, and the streams were made in one order.
+// If an operation fails while it executes, the call that made it execute throws, and the device is
+// lost, as a CUDA context is after an illegal access: every later call that creates, enqueues,
+// captures or waits throws that error again. Frees, destroy_* and check_guards still work. Errors
+// found before an operation executes leave the device usable. Calls of several host threads are
+// serialised. What an interleaving device executes depends only on its seed and on the work that is
+// pending when the first thread waits. So it is the same every time if the threads meet before they
+// wait, and streams are created in one order.
 // It executes on a thread of its own, whichever thread waits.
 #pragma once
 
@@ -67,21 +68,22 @@ class SimDevice : public Device {
   void destroy_graph_exec(GraphExec graph) override;
   void note_given_back(const void* begin, std::size_t bytes, std::string_view label) override;
 
-  // What PLUMB_LAUNCH comes down to.
+  // Enqueues a kernel. PLUMB_LAUNCH calls it.
   void launch(StreamState& stream, KernelCall call);
 
  private:
   struct GraphState {
-    // Null once destroyed; the object stays, so that no later graph has its address.
+    // Null once destroyed. The object stays, so that no later graph gets its address.
     std::shared_ptr<const GraphData> data;
-    StreamPoint last_launch;  // of an executable graph: its launches run one after the other
+    StreamPoint last_launch;  // of an executable graph; its next launch waits for it
   };
   using GraphTable = std::unordered_map<void*, std::unique_ptr<GraphState>>;
   using Lock = std::unique_lock<std::mutex>;
 
-  // Every public call starts here: serialises threads, refuses calls from inside an operation.
+  // First statement of every public call. Serialises threads; throws inside an operation of the
+  // device.
   Lock enter(const char* call);
-  // The same for calls that a lost device refuses.
+  // As enter(), but also throws if the device is lost or held_ is set.
   Lock enter_alive(const char* call);
 
   StreamState& stream_of(const char* call, Stream stream);
@@ -91,7 +93,7 @@ class SimDevice : public Device {
   void submit(StreamState& stream, Operation operation);
   void drain(const StreamPoint& point);
   void run_everything();
-  // Spoils the captures that this thread began, and throws, if there are any.
+  // If this thread has captures in progress, invalidates them and throws.
   void refuse_in_capture(const char* call) const;
   void refuse_in_captures(const std::string& call,
                           const std::vector<std::shared_ptr<Capture>>& captures) const;
@@ -99,7 +101,7 @@ class SimDevice : public Device {
   void free_of(const char* call, Memory& from, void* memory);
   // As note_given_back(), with the lock held.
   void note_held(std::uintptr_t begin, std::uintptr_t end, std::string_view label);
-  // Every stream of the capture is an ordinary one again.
+  // Makes all streams of the capture ordinary streams again.
   void leave_capture(Capture& capture);
   void refuse_copy_to_pageable(const StreamState& stream, const void* to) const;
   bool pageable(const void* address) const;
@@ -109,13 +111,13 @@ class SimDevice : public Device {
   std::mutex mutex_;
   Memory memory_, pinned_;
   Executor executor_;
-  std::unique_ptr<DeviceThread> thread_;  // of an interleaving device, once it has executed
+  std::unique_ptr<DeviceThread> thread_;  // interleaving devices only, once they execute
   std::optional<DeviceError> lost_;
-  std::optional<DeviceError> held_;  // for the next call that needs the device
+  std::optional<DeviceError> held_;  // error for the next call that needs the device
   std::uint64_t tickets_ = 0;
   std::vector<std::unique_ptr<StreamState>> streams_;
   std::unordered_map<void*, std::unique_ptr<EventState>> events_;
-  std::vector<std::shared_ptr<Capture>> captures_;  // in progress
+  std::vector<std::shared_ptr<Capture>> captures_;  // captures in progress
   GraphTable graphs_, graph_execs_;
 };
 

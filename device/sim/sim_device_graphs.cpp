@@ -106,8 +106,9 @@ void SimDevice::replay(GraphExec graph, Stream stream) {
 
 namespace {
 
-// A node that keeps an address in [begin, end); -1: none does. Half of an address beside a number
-// hardly ever is where memory begins, but often where some lies.
+// A node that keeps an address in [begin, end), -1 if none does. A guessed word has to equal
+// `begin`: half of an address joined with a number is often inside some memory, but hardly ever its
+// start.
 int node_with(const GraphData& graph, std::uintptr_t begin, std::uintptr_t end) {
   const auto found = graph.addresses.lower_bound(begin);
   if (found != graph.addresses.end() && found->first < end) return found->second;

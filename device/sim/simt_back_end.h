@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The simulator's half of device/simt.h. Everything that compiles into a kernel lives in the
-// namespace of the kernel set (plain, checked, one per mutant), so that the linker never merges a
-// function compiled with instrumentation into code compiled without.
+// The simulator's back end of device/simt.h. All code that is compiled into a kernel is in the
+// namespace of its kernel set (plain, checked, one per mutant). So the linker never merges an
+// instrumented function into code without instrumentation.
 #pragma once
 
 #include <bit>
@@ -24,8 +24,8 @@
 #define PLUMB_KERNEL_SET kernels
 #endif
 
-// On functions that read the simulator's own memory, or speak to the checker themselves: in an
-// instrumented build they stay out of it.
+// For functions that read the simulator's own memory, or call the checker themselves: an
+// instrumented build does not instrument them.
 #ifdef PLUMB_CHECKED_BUILD
 #define PLUMB_SIM_UNINSTRUMENTED __attribute__((noinline, no_sanitize("thread"))) inline
 #else
@@ -33,8 +33,8 @@
 #endif
 #define PLUMB_KERNEL
 #define PLUMB_BOUNDS(threads, blocks)
-// Internal linkage: two kernels may each have a helper of one name, and no linker picks one of
-// them.
+// Internal linkage: two kernels may have helpers of the same name, and the linker must not pick
+// one.
 #define PLUMB_DEVICE __attribute__((unused)) static
 #define PLUMB_METHOD
 #define PLUMB_UNROLL
@@ -99,7 +99,8 @@ inline T exchange(sim::WaveKind kind, LaneMask mask, T value, int source, const 
       static_cast<Bits>(sim::wave_operation(kind, mask, std::bit_cast<Bits>(value), source, here)));
 }
 
-// A lane that `mask` does not name, or that the wave lacks, gives poison: undefined on hardware.
+// A lane that is not in `mask`, or that the wave does not have, yields poison: undefined on
+// hardware.
 template <Shufflable T>
 inline T shuffle(LaneMask mask, T value, int lane, int width = wave_size(),
                  Here here = Here::current()) {
@@ -108,7 +109,7 @@ inline T shuffle(LaneMask mask, T value, int lane, int width = wave_size(),
   return exchange(sim::WaveKind::shuffle, mask, value, source, here);
 }
 
-// A source beyond the group of `width` lanes gives the lane its own value.
+// A source outside the group of `width` lanes yields the lane's own value.
 template <Shufflable T>
 inline T shuffle_down(LaneMask mask, T value, int delta, int width = wave_size(),
                       Here here = Here::current()) {
@@ -130,7 +131,7 @@ inline T shuffle_xor(LaneMask mask, T value, int lane_mask, int width = wave_siz
 template <typename T>
 concept Word = std::same_as<T, std::int32_t> || std::same_as<T, std::uint32_t>;
 
-// Kernels that are not instrumented say nothing: the checker would take the rest for missing.
+// Only instrumented kernels report atomics: the checker does not see plain accesses of the others.
 PLUMB_SIM_UNINSTRUMENTED void note_atomic([[maybe_unused]] const void* address,
                                           [[maybe_unused]] std::size_t bytes,
                                           [[maybe_unused]] bool uses_old_value) {
@@ -139,8 +140,8 @@ PLUMB_SIM_UNINSTRUMENTED void note_atomic([[maybe_unused]] const void* address,
 #endif
 }
 
-// One host thread runs the grid and switches only where threads wait: plain operations are atomic.
-// They are compiled without instrumentation, and reported as atomic instead.
+// One host thread runs the grid and switches only where threads wait, so plain operations are
+// atomic. They are not instrumented, but reported as atomics.
 template <Word T>
 PLUMB_SIM_UNINSTRUMENTED T atomic_add(T* address, std::type_identity_t<T> value) {
   note_atomic(address, sizeof(T), true);
@@ -175,7 +176,7 @@ inline Vector<T> load_vector(const T* from, Here here = Here::current()) {
   Vector<T> vector;
   __builtin_memcpy(&vector, from, sizeof vector);
 #ifdef PLUMB_CHECKED_BUILD
-  // A compiler that sees some of the words unused would load, and so report, the others only.
+  // A compiler that sees that some words are unused would load, and report, only the others.
   asm volatile("" : "+m"(vector));
 #endif
   return vector;
@@ -231,7 +232,7 @@ void keep_words(const T& value, sim::KeptWords& kept) {
   }
 }
 
-// Freezes the arguments, converted to the kernel's parameter types, and how to call with them.
+// Freezes the arguments, converted to the kernel's parameter types, and calls the kernel with them.
 template <auto kernel, typename... Parameters>
 struct Frozen {
   using Arguments = std::tuple<Parameters...>;
@@ -257,7 +258,7 @@ sim::KernelCall freeze(void (*)(Parameters...), std::string name, const LaunchSh
   return {std::move(name), shape, &Call::invoke, arguments, sizeof(Arguments), &Call::keep};
 }
 
-// "(select<4, 64>)", as a macro argument with a comma has to be spelled, without its parentheses.
+// Removes the parentheses of "(select<4, 64>)": a macro argument with a comma needs them.
 inline std::string kernel_name(std::string spelled) {
   return spelled.front() == '(' ? spelled.substr(1, spelled.size() - 2) : spelled;
 }

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tensors of torch over the memory of a kernel's arguments, for the adapters in this folder."""
+"""Torch tensors over the memory of a kernel's arguments, for the adapters in this folder."""
 
 import torch
 from plumb_kernels import Unsupported, kernel
 
-TREE = {"deterministic": 1, "chains": 256, "function_ulp": 2}  # a block's sum, then a tree
+TREE = {"deterministic": 1, "chains": 256, "function_ulp": 2}  # sums within a block, then a tree
 OCP = ("sim-sm90", "sim-gfx950", "cuda-*")
 FNUZ = ("sim-gfx942",)
 
 
 def tensor(array):
-    """A torch tensor over the memory of an argument. numpy has bf16 as uint16."""
+    """A torch tensor over the memory of an argument. numpy holds bf16 as uint16."""
     if array is None or isinstance(array, torch.Tensor):
         return array
     made = torch.from_numpy(array)
@@ -35,7 +35,7 @@ def fp8(array, dialect):
 
 
 def norm_kernels(norm, **declared):
-    """rms_norm, mtp_shared_head_rms_norm and q_kv_rms_norm by norm(x, weight, out, eps)."""
+    """rms_norm, mtp_shared_head_rms_norm and q_kv_rms_norm made from norm(x, weight, out, eps)."""
 
     @kernel("rms_norm", **declared)
     def rms_norm(x, weight, out, eps):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Triton kernels of AITER (amd-aiter) in Triton's interpreter. No AMD card has run them here.
+"""Triton kernels of AITER (amd-aiter) in Triton's interpreter. They have not been run on an AMD card here.
 
-The interpreter has no matrix product of e4m3fnuz: fp8_mqa_logits runs on sim-gfx950. Nor has it tl.core.sub and
-tensor.floor, which dynamic_mxfp4_quant calls: the adapter puts others in their place.
+The interpreter has no matrix product of e4m3fnuz, so fp8_mqa_logits runs on sim-gfx950. It also lacks tl.core.sub and
+tensor.floor, which dynamic_mxfp4_quant calls; the adapter replaces them.
 
     pip download --no-deps amd-aiter==0.1.7.post2.dev18 && mkdir -p released
     unzip -q amd_aiter-*.whl 'aiter/*.py' -d released/amd_aiter-0.1.7.post2.dev18; export RELEASED=$PWD/released
@@ -61,7 +61,7 @@ rms_norm, shared_head, q_kv_norm = norm_kernels(norm, numerics=TREE, contract=ON
 
 @kernel("fused_add_rms_norm", numerics=TREE, contract={"rounding": "once", "sum": "bf16"}, platforms="sim-*")
 def fused_add(x, residual, weight, eps, tokens):
-    """The kernel has one row stride for input and residuals, and its wrapper does not compare theirs."""
+    """The kernel uses one row stride for input and residuals; its wrapper does not check that the strides are equal."""
     if tokens:
         with torch.no_grad():
             out = torch.empty(x.shape, dtype=torch.bfloat16)
@@ -102,7 +102,7 @@ def mqa_logits(q, k, k_scale, weights, starts, ends, logits, q_dialect, k_dialec
 
 
 def mend_builtins():
-    """A kernel calls both without the argument that Triton's compiler, and not its interpreter, adds."""
+    """A kernel calls both functions without an argument that Triton's compiler adds but its interpreter does not."""
     of_core = tl.core.sub
 
     def sub(left, right, *arguments, _semantic=None, **more):

@@ -75,7 +75,7 @@ rms_norm, shared_head, q_kv_norm = norm_kernels(norm, numerics=TREE, contract=ON
 
 @kernel("fused_add_rms_norm", numerics=TREE, contract={"rounding": "once", "sum": "fp32"}, platforms="sim-*")
 def fused_add_norm(x, residual, weight, eps, tokens):
-    """In place, as its docstring says: what it returns is not looked at."""
+    """FlagGems writes in place, as its docstring says. Its return value is ignored."""
     if tokens:
         fused_add.fused_add_rms_norm(tensor(x), tensor(residual), (x.shape[-1],), tensor(weight), eps)
 

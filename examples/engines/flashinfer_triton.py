@@ -38,7 +38,7 @@ rms_norm, shared_head, q_kv_norm = norm_kernels(norm, numerics=TREE, contract=ON
 
 @kernel("fused_add_rms_norm", numerics=TREE, contract={"rounding": "once", "sum": "fp32_squares"}, platforms="sim-*")
 def fused_add_norm(x, residual, weight, eps, tokens):
-    """The square sum is of the fp32 sum, the normalised row of the stored one."""
+    """The sum of squares uses the fp32 sum; the normalised row is computed from the stored sum."""
     need(tensor(x).stride(0) == tensor(residual).stride(0), "one row stride for both")
     if tokens:
         norms.rms_norm_add_residual(tensor(x), tensor(residual), tensor(weight), eps)

@@ -14,7 +14,7 @@ from plumb_kernels import Unsupported, kernel
 torch.ops.load_library(os.environ["FLASHMLA"])
 FLASHMLA = torch.ops._flashmla_C
 
-# Products of bf16 in the matrix units of sm90, p rounded to bf16 for P V.
+# bf16 products in the matrix units of sm90; p is rounded to bf16 for P V
 NUMERICS = {"product": "bf16", "probability": "bf16", "deterministic": 1, "chains": 1, "function_ulp": 4, "sum_unit": "sm90_bf16"}
 BYTES_OF_A_TOKEN = {"v32": 656, "v4": 584}
 
@@ -25,7 +25,7 @@ def need(condition, what):
 
 
 def paged(cache, page, layout, block_stride, blocks):
-    """[blocks, page, 1, bytes of a token] over the cache's memory."""
+    """The cache's memory as [blocks, page, 1, bytes per token]."""
     size = BYTES_OF_A_TOKEN[layout]
     shape = (max(blocks, 1), page, 1, size)
     return cache.view(torch.uint8).as_strided(shape, (block_stride, size, size, 1)).view(torch.float8_e4m3fn)
@@ -41,7 +41,7 @@ def call(function, *arguments):
         raise Unsupported(text) from None
 
 
-# It plans each call by itself.
+# FlashMLA makes a plan in each call.
 @kernel("sparse_mla_decode", numerics=NUMERICS, contract={"plan": "none"}, platforms="cuda-sm90")
 def sparse_decode(q, heads, sm_scale, attn_sink, out, lse, **more):
     need(heads in (64, 128), "64 or 128 heads only")
@@ -68,12 +68,12 @@ def sparse_prefill(q, kv, kv_indices, kv_lengths, kv_indptr, heads, rows, candid
     need(heads in (64, 128), "64 or 128 heads only")
     need(kv_indptr is None, "dense indices only")
     need(candidates_width % 128 == 0, "widths that are multiples of 128 only")
-    need(kv.stride(0) % 8 == 0, "rows of kv that lie 16 bytes apart only")  # it does not check
+    need(kv.stride(0) % 8 == 0, "rows of kv that lie 16 bytes apart only")  # FlashMLA does not check this
     if not rows:
         return
     queries, chosen = q.reshape(rows, heads, q.shape[-1]), kv_indices.reshape(rows, 1, candidates_width)
     if kv_lengths is not None:
-        # FlashMLA asks for this: an entry behind the length that names a row with a NaN makes the result NaN.
+        # FlashMLA requires this: an index after the length that names a row with a NaN would make the result NaN.
         columns = torch.arange(candidates_width, device=chosen.device)
         chosen = torch.where(columns < kv_lengths.reshape(rows, 1, 1), chosen, -1)
     results = call(FLASHMLA.sparse_prefill_fwd, queries, kv.unsqueeze(1), chosen, sm_scale, 512, attn_sink, kv_lengths, None)

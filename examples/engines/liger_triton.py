@@ -39,7 +39,7 @@ TWICE = {"rounding": "twice"}
 
 
 def norm(x, weight, out, eps):
-    """ensure_contiguous is the decorator of Liger's function in front of these lines."""
+    """Liger makes inputs contiguous with the decorator ensure_contiguous; this adapter calls contiguous()."""
     if tensor(x).numel():
         weight = tensor(weight)
         tensor(out).copy_(norm_file.rms_norm_forward(tensor(x).contiguous(), weight, eps, 0.0, "llama", None)[0])

@@ -34,15 +34,15 @@ from record_transformers import MODELS, record
 from transformers.models.deepseek_v4 import modeling_deepseek_v4 as v4
 from transformers.models.deepseek_v32 import modeling_deepseek_v32 as v32
 
-NEEDED = 37  # of forty. Of a selection, each error has to be found
+NEEDED = 37  # of forty; if some are selected, all of them must be found
 
-# The op of plumb as which calls of a module are recorded.
+# The plumb op under which calls of a module are recorded.
 OPS = {
     v4.DeepseekV4RMSNorm: "rms_norm", v4.DeepseekV4UnweightedRMSNorm: "q_head_rms_norm_rope",
     v4.DeepseekV4HyperConnection: "mhc_pre", v4.DeepseekV4HyperHead: "hc_head", v4.DeepseekV4Indexer: "top_k_per_row_prefill",
     v32.DeepseekV32RMSNorm: "rms_norm", v32.DeepseekV32TopkRouter: "grouped_topk", v32.DeepseekV32Indexer: "top_k_per_row_prefill",
 }  # fmt: skip
-NAN_ONLY = (v4.DeepseekV4MLP,)  # plumb has no such op: only a NaN can be found
+NAN_ONLY = (v4.DeepseekV4MLP,)  # plumb has no op for it, so only a NaN can be found
 ROPE_OPS = {"queries": "q_head_rms_norm_rope", "keys": "inverse_rope", "output": "inverse_rope"}
 ROPE = ".apply_rotary_pos_emb"
 
@@ -51,15 +51,15 @@ ROPE = ".apply_rotary_pos_emb"
 class Error:
     """`new` replaces the text `old` in the source of the module's forward(), or of apply_rotary_pos_emb.
 
-    A function `new` replaces torch.Tensor.topk while forward() runs.
+    If `new` is a function, it replaces torch.Tensor.topk while forward() runs.
     """
 
     what: str
     model: str
-    place: str  # of a module in the model
+    place: str  # name of the module in the model
     old: str
     new: str | Callable
-    rotates: str = ""  # the calls of apply_rotary_pos_emb in this attention that have the error
+    rotates: str = ""  # which rotation in this attention has the error: queries, keys or output
 
     @property
     def layer(self):
@@ -70,13 +70,13 @@ class Error:
         return model.get_submodule(self.place)
 
     def expected(self, model):
-        """The op, name and layer of the call that has the error."""
+        """Op, name and layer of the call that has the error."""
         if self.rotates:
             return ROPE_OPS[self.rotates], self.place + ROPE, self.layer
         kind = type(self.module(model))
         if kind in NAN_ONLY:
             return "", kind.__name__, self.layer
-        name = self.place.replace(".q_b_norm", ROPE)  # recorded together with the RoPE behind the norm
+        name = self.place.replace(".q_b_norm", ROPE)  # recorded together with the RoPE that follows the norm
         return OPS[kind], name, self.layer
 
 
@@ -211,14 +211,14 @@ def copied(value):
 
 @dataclasses.dataclass
 class Switch:
-    """Calls the edited function in place of the original where the error acts."""
+    """Calls the edited function instead of the original where the error applies."""
 
-    owner: type | object  # a class or a module, of which the function is replaced
+    owner: type | object  # class or module whose function is replaced
     attribute: str
     edited: Callable
     acts: Callable[..., bool]
     compares: bool
-    changed: int = 0  # with `compares`: calls whose results have other bits than those of the original
+    changed: int = 0  # with `compares`: number of calls whose results differ from the original's
 
     def on(self):
         original = getattr(self.owner, self.attribute)
@@ -226,7 +226,7 @@ class Switch:
         def switched(*arguments, **named):
             if not self.acts(*arguments, **named):
                 return original(*arguments, **named)
-            if self.compares:  # the original may change a cache, so it gets a copy
+            if self.compares:  # the original may change a cache, so it gets copies
                 expected = original(*map(copied, arguments), **{name: copied(value) for name, value in named.items()})
             result = self.edited(*arguments, **named)
             if self.compares:
@@ -237,7 +237,7 @@ class Switch:
 
 
 class Running:
-    """Whether forward() of a module runs."""
+    """Tracks whether forward() of a module is running."""
 
     def __init__(self, module):
         self.now, self.rotations = False, 0
@@ -251,8 +251,8 @@ class Running:
         self.now = False
 
     def rotates(self, x, *_):
-        """What an attention is about to rotate."""
-        if not self.now or x.shape[-1] != 512:  # of the indexer
+        """What the attention rotates next: "queries", "keys", "output", or "" for other tensors."""
+        if not self.now or x.shape[-1] != 512:  # the indexer's
             return ""
         self.rotations += 1
         if self.rotations == 1:
@@ -269,7 +269,7 @@ def switch(error, model, compares):
         running, topk = Running(module), torch.Tensor.topk
         function = functools.partial(error.new, topk)
         return Switch(torch.Tensor, "topk", function, lambda *_, **__: running.now, compares)
-    if "next_layer" in error.new:  # not as an attribute of the module: it would be one of its submodules
+    if "next_layer" in error.new:  # not as an attribute, which would make it a submodule
         next_place = error.place.replace(f".{error.layer}.", f".{error.layer + 1}.")
         vars(module)["next_layer"] = model.get_submodule(next_place)
     kind = type(module)
@@ -277,7 +277,7 @@ def switch(error, model, compares):
 
 
 def record_with(error, folder, compares=False):
-    """Records a model with the error. Returns the call that has to be named, and the switch."""
+    """Records a model with the error. Returns the call that must be named, and the switch."""
     made = []
     with contextlib.ExitStack() as undo:
 
@@ -290,20 +290,20 @@ def record_with(error, folder, compares=False):
 
 
 def first_wrong(report):
-    """The op, name and layer of the first call that is wrong, or that has written a NaN."""
+    """Op, name and layer of the first call that is wrong or wrote a NaN; None: there is none."""
     found = report.summary["wrong"] + [report.summary["first_non_finite"]]
     calls = sorted((call for call in found if call), key=lambda call: (call["step"], call["index"]))
     return (calls[0]["op"], calls[0]["name"], calls[0]["layer"]) if calls else None
 
 
 def result_of(error, folder):
-    """How it went, the expected call, and more words for the line."""
+    """The outcome, the expected call, and further text for the line."""
     recording = os.path.join(folder, "recording")
     expected, _ = record_with(error, recording)
     named = first_wrong(traces.judge(recording))
     if named == expected:
         return "found", expected, ""
-    # The original may record calls of its own here: this recording is not judged.
+    # The original may record additional calls here, so this recording is not judged.
     _, compared = record_with(error, os.path.join(folder, "compared"), compares=True)
     if not compared.changed:
         return "no effect", expected, ""

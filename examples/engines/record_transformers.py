@@ -23,12 +23,12 @@ from transformers.models.deepseek_v32 import modeling_deepseek_v32 as v32
 
 
 def rows(tensor, dims=1):
-    """All leading dimensions as one."""
+    """All leading dimensions joined into one."""
     return tensor.reshape(-1, *tensor.shape[tensor.dim() - dims :])
 
 
 def bf16_constant(weight):
-    """A weight in bf16, where nothing is lost: V4 keeps weights of norms in fp32."""
+    """The weight in bf16 if that is exact. V4 keeps weights of norms in fp32."""
     rounded = weight.detach().to(torch.bfloat16)
     return traces.Described(rounded if torch.equal(rounded.to(weight.dtype), weight) else weight, constant=True)
 
@@ -45,7 +45,7 @@ def norm(recorder, cls, rounding):
 
 
 class Rotary:
-    """V4's RoPE of heads of 512 dims, with the norm of the query heads in front of it where there is one."""
+    """V4's RoPE of heads of 512 dims, together with the norm of the query heads that precedes it."""
 
     def __init__(self, recorder):
         self.recorder, self.place, self.normalised = recorder, {}, None
@@ -66,10 +66,10 @@ class Rotary:
 
     @staticmethod
     def heads(x):
-        return rows(x.transpose(1, 2), 2)  # tokens in front of heads
+        return rows(x.transpose(1, 2), 2)  # tokens before heads
 
     def describe(self, x, cos, sin):
-        if x.shape[-1] != 512:  # of the indexer
+        if x.shape[-1] != 512:  # the indexer's
             return {**self.place, "name": "apply_rotary_pos_emb", "before": {"x": x, "cos": cos, "sin": sin}}
         table = [part.expand(x.shape[0], -1, -1).reshape(-1, 32).float() for part in (cos, sin)]
         made = {**self.place, "before": {"positions": torch.arange(len(table[0]))}}
@@ -77,7 +77,7 @@ class Rotary:
             _, q, eps = self.normalised
             made["before"] |= {"q": self.heads(q), "cos_sin": torch.cat(table, -1)}
             return {**made, "op": "q_head_rms_norm_rope", "scalars": {"eps": eps}}
-        # A rotation by sin undoes one by -sin.
+        # Rotation by -sin is the inverse of rotation by sin.
         made["before"] |= {"x": self.heads(x), "cos_sin": torch.cat([table[0], -table[1]], -1)}
         return {**made, "op": "inverse_rope", "scalars": {"placement": "copy"}}
 
@@ -115,7 +115,7 @@ def hyper_head(recorder):
 
 
 def top_k(recorder, place, scores, ends, indices):
-    """Rows with more columns than k. plumb's op has shorter rows in the order of columns, torch has the largest first."""
+    """Records rows with more than k columns. Shorter rows differ: plumb's op keeps column order, torch sorts by value."""
     scores, indices = rows(scores), rows(indices).int()
     ends = ends.reshape(-1).int().clamp(max=scores.shape[-1])
     long = ends > indices.shape[-1]
@@ -125,7 +125,7 @@ def top_k(recorder, place, scores, ends, indices):
 
 
 def v4_selection(recorder):
-    """The indexer masks the scores, and chooses."""
+    """In V4 the indexer masks the scores, then selects."""
     scores = []
 
     def choose(result, module, hidden, q, position_ids, *_):
@@ -139,7 +139,7 @@ def v4_selection(recorder):
 
 
 def v32_selection(recorder):
-    """The indexer of V3.2 hands out no scores: its call of topk has them."""
+    """V3.2's indexer does not return its scores, so they are taken from its call of topk."""
     inside = []
 
     def chosen(result, tensor, k, dim=-1, **_):
@@ -170,7 +170,7 @@ def v32_router(recorder):
 
 
 def others(recorder, classes):
-    """Calls that plumb has no op for, so that a first NaN is found there too."""
+    """Calls that plumb has no op for. They are recorded so that a first NaN is found there too."""
 
     def tap(cls):
         def after(result, *_, **__):
@@ -218,7 +218,7 @@ def tiny_v32():
 
 
 def randomised(model):
-    """Weights of the size that real ones have, in bf16. Hyper-connections and weights of norms are in fp32."""
+    """Random weights of realistic size, in bf16. Hyper-connections and weights of norms are in fp32."""
     for name, parameter in model.named_parameters():
         values = torch.randn(parameter.shape)
         if "norm" in name:
@@ -240,7 +240,7 @@ MODELS = {"v4": (tiny_v4, v4_taps), "v32": (tiny_v32, v32_taps)}
 
 @torch.no_grad()
 def record(folder, kind, seed=0, decode_steps=8, requests=3, before=lambda model: None):
-    """Records one tiny model. `before(model)` may change it."""
+    """Records one tiny model. `before(model)` may change it first."""
     torch.manual_seed(seed)
     make, taps = MODELS[kind]
     model = randomised(make())

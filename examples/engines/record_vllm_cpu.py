@@ -20,22 +20,22 @@ import torch
 import vllm_cpu_engine as engine
 from plumb_kernels import traces
 
-# torch and numpy, which Triton's interpreter uses, add a row up in 32 sums at least.
+# torch, and numpy in Triton's interpreter, add up a row in at least 32 partial sums.
 SUMS = {"chains": 32, "function_ulp": 2}
-# A GEMM of MKL adds along K.
+# A GEMM of MKL sums along K sequentially.
 GEMM = {"chains": 1, "function_ulp": 2}
-TABLE_ROWS = 512  # of the table of cosines and sines: the engine's longest sequence
+TABLE_ROWS = 512  # rows of the cos/sin table: the engine's longest sequence
 
 
 def blocks_of(slots, page):
-    """Blocks that the slots lie in. A call without a slot has block 0, which must stay as it is."""
+    """Blocks that contain the slots. A call without slots has block 0, which must not change."""
     return torch.unique(slots[slots >= 0] // page).tolist() or [0]
 
 
 def as_bytes(cache):
-    """Blocks of a paged cache [blocks, tokens, ...] or [blocks, bytes], each as one row of bytes. A view.
+    """A view of paged cache blocks [blocks, tokens, ...] or [blocks, bytes] with one row of bytes per block.
 
-    Blocks of 584 bytes per token are padded to a multiple of 576. The caches of all layers share a page: blocks lie
+    Blocks with 584 bytes per token are padded to a multiple of 576. Caches of all layers share a page, so blocks are
     further apart than their size.
     """
     data = cache.view(torch.uint8).flatten(1)
@@ -46,7 +46,7 @@ def as_bytes(cache):
 
 
 class Taps:
-    """What is recorded of each function. Functions outside of modules have the name of the layer that runs."""
+    """Records calls by function. Functions outside of modules get the name of the layer that is running."""
 
     def __init__(self, recorder):
         self.recorder, self.layer, self.name = recorder, -1, ""
@@ -98,7 +98,7 @@ class Taps:
         }  # fmt: skip
 
     def insert(self, rotated, cache, slots, block_size):
-        # The rotation of the keys: one by sin undoes one by -sin.
+        # Records the rotation of the keys: rotation by sin is the inverse of rotation by -sin.
         kv, positions, cos_sin = self.queries
         half = cos_sin.shape[-1] // 2
         inverse = torch.cat([cos_sin[:TABLE_ROWS, :half], -cos_sin[:TABLE_ROWS, half:]], -1)
@@ -142,7 +142,7 @@ class Taps:
         }  # fmt: skip
 
     def indexer_q(self, _, positions, q, cos_sin, weights, softmax_scale, head_scale, codes, weights_out, **__):
-        narrow = weights.bfloat16()  # the CPU's caller widens them
+        narrow = weights.bfloat16()  # the CPU's caller has widened them from bf16
         assert torch.equal(narrow.float(), weights)
         return {
             "op": "indexer_q_rope_quant", **self.place("indexer_q"), "numerics": SUMS,
@@ -211,7 +211,7 @@ def taps(recorder):
 
 
 class Launches:
-    """A Triton kernel with other arguments than its callers pass."""
+    """A Triton kernel that is launched with some arguments replaced."""
 
     def __init__(self, kernel, **changed):
         self.kernel, self.changed = kernel, changed
@@ -221,7 +221,7 @@ class Launches:
 
 
 def errors():
-    """By name: the op that has to be wrong first, and what is replaced by what."""
+    """By name: the op that must be wrong first, the owner and name of the replaced function, and its replacement."""
     from vllm.model_executor.layers.layernorm import RMSNorm
     from vllm.models.deepseek_v4.common.ops import cache_utils, fused_compress_quant_cache
     from vllm.v1.attention.ops import rocm_aiter_mla_sparse as rocm
@@ -251,7 +251,7 @@ def errors():
 
 
 def record(llm, folder, lengths, steps, seed=0):
-    """One step with the prompts, then decode steps."""
+    """Runs one step with the prompts, then decode steps."""
     import vllm
 
     torch.manual_seed(seed)
@@ -262,7 +262,7 @@ def record(llm, folder, lengths, steps, seed=0):
 
 
 def plant(llm, folder):
-    """True if each error is found, and the model without one passes."""
+    """True if each error is found and the model without an error passes."""
     right = 0
     planted = {"no error": (None, None, None, None), **errors()}
     for number, (what, (op, owner, name, wrong)) in enumerate(planted.items()):

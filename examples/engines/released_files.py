@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Imports single files of unpacked wheels, without what else the packages import.
+"""Imports single files of unpacked wheels, without the other imports of their packages.
 
     mkdir -p released
     pip download --no-deps sglang==0.5.23 && unzip -q sglang-0.5.23-*.whl '*.py' -d released/sglang-0.5.23
     export RELEASED=$PWD/released
 
-folder("sglang") is the folder of RELEASED whose name begins so. Of a package, the modules that use() names come from
-that folder. All others are stand-ins, whose names take every use (vllm_files.Anything).
+folder("sglang") is the folder in RELEASED whose name begins with sglang. The modules of a package that use() names come
+from that folder. All other modules of the package are dummies whose names accept any use (vllm_files.Anything).
 """
 
 import importlib.abc
@@ -21,7 +21,7 @@ from vllm_files import Anything
 
 
 def folder(package):
-    """The unpacked wheel of `package`: RELEASED/<package>-<version>, and its version."""
+    """Folder of the unpacked wheel of `package`, RELEASED/<package>-<version>, and its version."""
     root = os.environ.get("RELEASED")
     if not root:
         raise ImportError("RELEASED has to name a folder with unpacked wheels, one folder each: <package>-<version>")
@@ -68,5 +68,5 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 def use(package, root, modules, values=None):
-    """From here on `import package…` takes `modules` from `root`. `values`: names of stand-ins, by module."""
+    """After this call, `import package…` takes `modules` from `root`. `values`: names in dummy modules, by module."""
     sys.meta_path.insert(0, _Finder(package, Path(root), modules, values or {}))

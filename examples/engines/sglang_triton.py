@@ -34,7 +34,7 @@ ONCE = {"rounding": "once"}
 
 
 def norm(x, weight, out, eps):
-    """fused_rmsnorm takes a strided x, and reads its rows as if they were contiguous."""
+    """fused_rmsnorm accepts a strided x but reads its rows as if they were contiguous."""
     need(weight is not None, "with a weight only")
     if tensor(x).numel():
         tensor(out).copy_(fused_rmsnorm.fused_rmsnorm(tensor(x), tensor(weight), eps))

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A small decode engine in torch and Triton, with the graphs and the metadata of a large one.
+"""A small decode engine in torch and Triton, with graphs and metadata like a large one.
 
-Requests have pages of an fp8 cache per layer. A step writes one key per request, chooses keys by score, attends
-to them, and routes. Its modes are "eager", "piecewise" (attention stays eager) and "full": graphs are captured for
-each padded batch size and width of the scores, when they are first needed. Eager steps make their metadata anew.
-Graphs read it in buffers that keep their addresses. FAULTS are ways in which this goes wrong.
+Requests have pages of an fp8 cache per layer. A step writes one key per request, selects keys by score, attends
+to them, and routes. The modes are "eager", "piecewise" (attention stays eager) and "full". Graphs are captured for
+each padded batch size and width of the scores when first needed. Eager steps make new metadata. Graphs read metadata
+in buffers with fixed addresses. FAULTS lists errors that can be planted in this.
 """
 
 import dataclasses
@@ -68,7 +68,7 @@ class Layer(torch.nn.Module):
 
 @dataclasses.dataclass
 class Batch:
-    """What the kernels of a step read beside weights and caches. Rows behind the live ones are padding."""
+    """Inputs of a step's kernels other than weights and caches. Rows after the live ones are padding."""
 
     lengths: torch.Tensor
     table: torch.Tensor
@@ -76,11 +76,11 @@ class Batch:
     tokens: torch.Tensor
     scale: torch.Tensor | float
     columns: int
-    short: bool  # no request has more keys than are chosen
+    short: bool  # no request has more than k keys
     x: torch.Tensor = None
     residual: torch.Tensor = None
     attended: torch.Tensor = None
-    queries: dict = dataclasses.field(default_factory=dict)  # of each layer: bf16, codes, scales
+    queries: dict = dataclasses.field(default_factory=dict)  # by layer: bf16, codes, scales
 
 
 class Engine(Requests):
@@ -92,7 +92,7 @@ class Engine(Requests):
         self.layers = [Layer(i, c, cache) for i, cache in enumerate(self.caches)]
         self.embedding = torch.nn.Parameter(torch.randn((c.vocabulary, c.hidden), device=c.device).bfloat16(), requires_grad=False)
         self.final_norm = torch.nn.Parameter(torch.ones(c.hidden, device=c.device).bfloat16(), requires_grad=False)
-        # What graphs read.
+        # Buffers that graphs read.
         self.graph_lengths, self.graph_table = (torch.tensor(one, device=c.device) for one in (self.lengths, self.table))
         self.graph_slots = torch.full((rows,), -1, dtype=torch.int64, device=c.device)
         self.graph_scale = torch.ones(1, device=c.device)
@@ -107,7 +107,7 @@ class Engine(Requests):
         if "fill_only_shrinks" in self.faults:
             self.graph_slots.zero_()
 
-    # One step on the device.
+    # A step on the device.
 
     def step(self):
         self.eager_step() if self.mode == "eager" else self.graphed_step()
@@ -132,7 +132,7 @@ class Engine(Requests):
         return torch.empty((rows, width), dtype=dtype, device=self.config.device)
 
     def segments(self, batch, graphed=False):
-        """Parts of a step, and whether a piecewise graph has them."""
+        """Parts of a step, each with whether a piecewise graph captures it."""
         for layer in self.layers:
             first = layer.number == 0
             yield (lambda layer=layer, first=first: (first and self.begin(batch, graphed), self.in_front(layer, batch, graphed))), True
@@ -192,7 +192,7 @@ class Engine(Requests):
         batch.x = self.combine(layer, hidden, weights, ids)
 
     def quantised_buffers(self, batch, graphed):
-        """Graphs have codes and scales in one workspace."""
+        """In graphs, codes and scales share one workspace."""
         n, hidden = batch.x.shape
         if not graphed:
             return self._empty(n, hidden, torch.uint8), self._empty(n, hidden // 128, torch.float32)
@@ -234,7 +234,7 @@ class Engine(Requests):
     def _replay(self, parts):
         in_flight = "inputs_rewritten_in_flight" in self.faults
         if in_flight:
-            torch.cuda._sleep(2_000_000)  # a device that is late: about 1 ms
+            torch.cuda._sleep(2_000_000)  # delays the device by about 1 ms
         for _ in range(1 + ("replayed_twice" in self.faults)):
             for part in parts:
                 part()
@@ -253,7 +253,7 @@ class Engine(Requests):
         self.graph_lengths[:rows].copy_(torch.from_numpy(lengths[:rows]))
 
     def _copy_by_staging(self):
-        torch.cuda.synchronize()  # copies of earlier steps
+        torch.cuda.synchronize()  # waits for copies of earlier steps
         torch.cuda._sleep(2_000_000)
         lengths = self.staging[: len(self.lengths)]
         for values, staged, target in (self.lengths, lengths, self.graph_lengths), (self.table, self.staging.view(self.table.shape), self.graph_table):
@@ -262,7 +262,7 @@ class Engine(Requests):
 
     def _copy_table(self):
         first, last = 0, self.live if "live_rows_only" in self.faults else len(self.table)
-        if "copy_skipped" in self.faults:  # for rows that have had a request before
+        if "copy_skipped" in self.faults:  # skips rows that had a request before
             first, self.rows_copied = self.rows_copied, max(self.rows_copied, self.live)
         self.graph_table[first:last].copy_(torch.from_numpy(self.table[first:last]))
 
@@ -270,7 +270,7 @@ class Engine(Requests):
         n = self.padded
         slots = self.graph_slots[:n]
         if self.faults & {"metadata_allocated_at_capture", "metadata_freed"}:
-            # The allocator gives the memory of the capture's slots to whatever comes first.
+            # The allocator reuses the memory of the captured slots for this tensor.
             self.positions = torch.empty(n, dtype=torch.int64, device=slots.device).copy_(self.graph_lengths[:n])
             slots = torch.empty(n, dtype=torch.int64, device=slots.device)
         if "fill_only_shrinks" in self.faults:
@@ -290,7 +290,7 @@ class Engine(Requests):
         return all(refreshed for fault, refreshed in kept.items() if fault in self.faults)
 
     def _capture(self, slots):
-        """The parts of a step: replays of graphs, and eager attention between them."""
+        """Parts of a captured step: replays of graphs, with eager attention between them."""
         n = self.padded
         self.first_size = self.first_size or n
         scale = self.scale if "frozen_scalar" in self.faults else self.graph_scale
@@ -311,7 +311,7 @@ class Engine(Requests):
         return parts, batch, first
 
     def _warm_up(self, batch, segments):
-        """Compiles kernels. Writes no key, and no token stays."""
+        """Compiles the kernels. Writes no key, and restores the tokens."""
         tokens, slots = self.tokens.clone(), batch.slots.clone()
         batch.slots.fill_(-1)
         self.dummy_run = True
@@ -343,7 +343,7 @@ class Engine(Requests):
                 runs = []
         return [*parts, self._graph(runs)]
 
-    # The ops. Taps name these.
+    # The ops, which the taps name.
 
     def fused_add_rms_norm(self, layer, x, residual, weight, name):
         kernels.fused_add_rms_norm(x, residual, weight, self.eps)

@@ -26,7 +26,7 @@ from small_engine_taps import known_taps, unknown_taps
 
 
 NOTHING_JUDGED = "no call was judged"
-FASTER_THAN_FILES = "a quarter of the layers, each step written"  # the engine waits for the disk
+FASTER_THAN_FILES = "a quarter of the layers, each step written"  # its time is not limited, because the engine waits for the disk
 
 
 def state_of(engine):
@@ -36,13 +36,13 @@ def state_of(engine):
 @contextlib.contextmanager
 def recording(folder, taps, engine, **options):
     shutil.rmtree(folder, ignore_errors=True)
-    gc.collect()  # a graph that is freed during a capture breaks the capture
+    gc.collect()  # freeing a graph during a capture breaks the capture
     with traces.record(folder, lambda recorder: taps(engine), provenance={"engine": "small", "mode": engine.mode}, **options) as recorder:
         yield recorder
 
 
 def shadowed(folder, engine, taps, steps, **schedule):
-    """Takes steps of a schedule, each one compared with eager."""
+    """Runs steps of a schedule and compares each with an eager step."""
     with recording(folder, taps, engine) as recorder:
         shadow = recorder.shadow(state=state_of(engine))
         for _ in range(steps):
@@ -64,7 +64,7 @@ def judged(folder, engine, steps, **schedule):
 
 
 def clean(folder, steps):
-    """Steps of each mode without an alarm: with the ops that plumb knows, and with every op declared unknown."""
+    """Runs right steps of each mode, once with the ops that plumb knows and once with every op unknown. No alarm may be raised."""
     results, right = {}, True
     for mode, share in ("full", 0.6), ("piecewise", 0.4):
         engine = Engine(mode=mode, seed=len(mode))
@@ -86,7 +86,7 @@ def clean(folder, steps):
 def faults(folder, steps, names):
     results = {}
     for name in names or FAULTS:
-        # These need requests that grow beyond the first ones.
+        # For these faults requests start with few keys, so that they grow across a boundary.
         schedule = {"longest": {"branch_frozen": 20, "coarse_graph_key": 60}.get(name, 150)}
         wrong = {"mode": "piecewise" if name in PIECEWISE_FAULTS else "full", "faults": [name], "seed": 1}
         found = {}
@@ -115,7 +115,7 @@ def faults(folder, steps, names):
 
 
 def copies(folder, steps):
-    """The recorder's own copies, broken: right engines then have to look wrong."""
+    """Breaks the recorder's own copies. Right engines must then look wrong."""
     copy, gather, fetched = CudaGraphs.copy, CudaGraphs.gather, CudaGraphs.fetched
     last = {}
 
@@ -145,7 +145,7 @@ def copies(folder, steps):
 
 
 def timed(variants, rounds, steps):
-    """Mean seconds per step of each variant, in blocks of so many steps, taken in turns: one number per round."""
+    """Mean seconds per step of each variant, one number per round. Variants alternate in blocks of `steps` steps."""
     times = {name: [] for name in variants}
     for _ in range(rounds):
         for name, (run, between) in variants.items():
@@ -179,7 +179,7 @@ def costs(folder, layers, hidden, matrices, rounds):
         def run():
             engine.graphs = graphs[name]
             engine.graphed_step()
-            engine.tokens.cpu()  # as the schedule does
+            engine.tokens.cpu()  # waits for the device, as the schedule does
 
         return run
 

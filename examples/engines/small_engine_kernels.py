@@ -8,7 +8,7 @@ import torch
 import triton
 import triton.language as tl
 
-DIM = 128  # of a key
+DIM = 128  # dims of a key
 PAGE = 64
 BLOCK_BYTES = PAGE * (DIM + 4)
 
@@ -35,7 +35,7 @@ def _rms_norm(x, residual, weight, out, eps, HIDDEN: tl.constexpr, BLOCK: tl.con
 
 @triton.jit
 def _quantise(values, floor):
-    # "/" has an error of 2 ulp.
+    # Triton's "/" has an error of 2 ulp.
     scale = tl.div_rn(tl.maximum(tl.max(tl.abs(values), 0), floor), 448.0)
     return scale, tl.clamp(tl.div_rn(values, scale), -448.0, 448.0).to(tl.float8e4nv)
 
@@ -163,7 +163,7 @@ def hash_router(logits, tokens, table, weights, ids, scale):
 
 
 def top_k(logits, lengths, indices, columns):
-    """The largest first. A row that is not longer than k has its columns in order."""
+    """Indices of the k largest scores, the largest first. A row of at most k entries has its columns in order."""
     k = indices.shape[1]
     inside = torch.arange(columns, device=logits.device) < lengths[:, None]
     chosen = logits[:, :columns].masked_fill(~inside, float("-inf")).topk(k).indices
@@ -171,7 +171,7 @@ def top_k(logits, lengths, indices, columns):
 
 
 def all_positions(lengths, indices):
-    """top_k, if no row is longer than k."""
+    """As top_k, if no row has more than k entries."""
     indices.copy_(_in_order(lengths, indices.shape[1]))
 
 

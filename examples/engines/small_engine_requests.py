@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The small engine's requests: rows of the batch, their pages of the caches, and what the host knows of them."""
+"""Requests of the small engine: batch rows, cache pages, and the host's bookkeeping."""
 
 import dataclasses
 
@@ -16,9 +16,9 @@ class Config:
     topk: int = 6
     vocabulary: int = 96
     k: int = 32
-    pages: int = 4  # of a request
+    pages: int = 4  # per request
     sizes: tuple[int, ...] = (2, 4, 8)
-    matrices: int = 1  # of the MLP
+    matrices: int = 1  # number of matrices of the MLP
     eps: float = 1e-6
     device: str = "cuda"
 
@@ -30,12 +30,12 @@ class Requests:
         self.live, self.lengths, self.new_rows = 0, np.zeros(rows, np.int32), []
         self.table, self.tokens_of_host = np.zeros((rows, c.pages), np.int32), np.zeros(rows, np.int32)
         self.free_blocks, self.scale = list(range(rows * c.pages)), 1.5
-        # What steps change.
+        # Tensors that steps change.
         self.tokens = torch.zeros(rows, dtype=torch.int32, device=c.device)
         self.caches = [torch.zeros((rows * c.pages, kernels.BLOCK_BYTES), dtype=torch.uint8, device=c.device) for _ in range(c.layers)]
 
     def schedule(self, live=None, longest=150):
-        """The next step has so many requests, each one key longer."""
+        """Prepares the next step: `live` requests, each one key longer."""
         self.scale = float(self.random.choice([1.0, 1.5, 2.5]))
         limit = self.config.pages * kernels.PAGE
         for row in range(self.live):
@@ -56,7 +56,7 @@ class Requests:
         self.lengths[row] = 0
 
     def _join(self, row, longest):
-        """A request whose prompt is in the cache already."""
+        """Adds a request whose prompt is in the cache already."""
         self.random.shuffle(self.free_blocks)
         self.table[row] = [self.free_blocks.pop() for _ in range(self.config.pages)]
         self.lengths[row] = self.random.integers(0, longest)
@@ -74,7 +74,7 @@ class Requests:
 
     @property
     def columns(self):
-        """Width of the scores: whole pages, doubled."""
+        """Width of the scores: a power of two of pages."""
         pages = 1
         while pages * kernels.PAGE < self.lengths[: self.live].max():
             pages *= 2

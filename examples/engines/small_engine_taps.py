@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What plumb_kernels.traces records of the small engine.
+"""Taps with which plumb_kernels.traces records the small engine.
 
-known_taps has what each op should read: lengths, pages and slots are those of the host, and not those that a graph
-kept. So plumb's references find wrong metadata too. unknown_taps names no op of plumb, and has what kernels are given.
+known_taps give each op the inputs that it should read: lengths, pages and slots come from the host and not from buffers
+that graphs keep. So plumb's references find wrong metadata too. unknown_taps name no op of plumb and give the actual
+arguments of the kernels.
 """
 
 import numpy as np
@@ -96,7 +97,7 @@ def known_taps(engine, cache_blocks=None):
     return outside_of_warm_up(engine, taps)
 
 
-# Of the ops' arguments: those that a call only writes, and those that it changes in place.
+# Numbers of the arguments that a call only writes, and of those that it changes in place.
 OPS = {
     "fused_add_rms_norm": ((), (1, 2)), "rms_norm": ((2,), ()), "insert": ((), (3,)), "scores": ((6,), ()), "top_k": ((3,), ()),
     "all_positions": ((3,), ()), "attend": ((5,), ()), "group_quant": ((2, 3), ()), "mlp": ((), ()), "router": ((2, 3), ()),
@@ -105,7 +106,7 @@ OPS = {
 
 
 def unknown_taps(engine):
-    """Tensors among the arguments and the result, under their numbers."""
+    """Records tensors among the arguments and results under their numbers."""
 
     def tensors(arguments, wanted):
         return {str(number): one for number, one in enumerate(arguments) if isinstance(one, torch.Tensor) and wanted(number)}
@@ -128,7 +129,7 @@ def unknown_taps(engine):
 
 
 def outside_of_warm_up(engine, taps):
-    """A run in front of a capture has a batch of no request."""
+    """Leaves out warm-up runs before a capture, whose batch has no request."""
 
     def outside(describe):
         return lambda *arguments, **named: None if engine.dummy_run else describe(*arguments, **named)

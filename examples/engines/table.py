@@ -33,11 +33,11 @@ the report was written. [engines.md](engines.md) says how the kernels were fetch
 
 
 class Refused(Exception):
-    """A line for each row that cannot be written, and for each note without a failure."""
+    """Rows that cannot be written, and notes without a failure, one line each."""
 
 
 def pairs(report, release, date, interrupted=""):
-    """A dict for each op of the report of which a case ran, or was refused by the kernel. `interrupted`: its file."""
+    """A dict for each op of which a case ran or was refused by the kernel. `interrupted`: file of an interrupted report."""
     counts = collections.defaultdict(collections.Counter)
     reasons = collections.defaultdict(collections.Counter)
     for case in report["cases"]:
@@ -54,7 +54,7 @@ def pairs(report, release, date, interrupted=""):
 
 
 def read(files):
-    """The pairs of all reports. Of two on one pair the supplement counts, of two supplements the later name."""
+    """The pairs of all reports. A supplement overrides the report, and a later supplement (by name) an earlier one."""
     found = {}
     for file in sorted(files, key=lambda file: (file.stem.split("--")[0], file.stem)):
         day = datetime.datetime.fromtimestamp(file.stat().st_mtime, datetime.UTC).date().isoformat()

@@ -13,12 +13,12 @@ from plumb_kernels import kernel
 torch.set_num_threads(1)
 
 CHOICES = {"nan_order": "all_nan_top", "zeros": "equal"}
-# The largest first; which of equal ones is open.
+# Largest first. The choice among equal values is open.
 ORDER = {"deterministic": 1, "index_order": "by_key", "equal_keys": "any"}
 
 
 def tensor(array):
-    """A torch tensor over the memory of an argument. numpy has bf16 as uint16."""
+    """A torch tensor over the memory of an argument. numpy holds bf16 as uint16."""
     if array is None or isinstance(array, torch.Tensor):
         return array
     made = torch.from_numpy(array)
@@ -55,7 +55,7 @@ def topk_decode(logits, seq_lens, indices, k, next_n, seq_lens_dims, logits_colu
         select(columns[row, : max(end, 0)], k, chosen[row])
 
 
-# Elements move bit for bit, as integers of their size.
+# Elements are moved bit for bit, as integers of their size.
 INTEGERS = {1: torch.uint8, 2: torch.int16, 4: torch.int32}
 
 
@@ -72,7 +72,7 @@ def pad_sequence(x, lengths, out, max_length, pad_bits, sequences):
     counts = lengths.reshape(-1).tolist()
     signed = packed.dtype is not torch.uint8 and pad_bits >> (8 * packed.element_size() - 1)
     pad = pad_bits - (1 << 8 * packed.element_size()) if signed else pad_bits
-    # The last one makes the result max_length long.
+    # The last sequence makes the result max_length long.
     parts = [*torch.split(rows[: sum(counts)], counts), rows.new_zeros((max_length, rows.shape[1]))]
     packed.copy_(torch.nn.utils.rnn.pad_sequence(parts, batch_first=True, padding_value=pad)[:-1])
 

@@ -25,7 +25,7 @@ from torchao.prototype.mx_formats.mx_tensor import to_mx
     platforms="sim-*",
 )
 def mxfp4_quant(x, q, scales, tokens):
-    """A group of byte 0 is divided by 2^-126, and not by 2^-127: a comment of to_mx says why."""
+    """A group with byte 0 is divided by 2^-126 instead of 2^-127; a comment in to_mx gives the reason."""
     if tokens:
         made, codes = to_mx(tensor(x).contiguous(), torch.float4_e2m1fn_x2, 32, ScaleCalculationMode.FLOOR)
         tensor(q).copy_(codes)

@@ -4,8 +4,8 @@
     pip install transformers==5.23.0 torch==2.11.0
     PYTHONPATH=build/sim/python plumb run --plugin transformers_models.py --platform sim-sm90
 
-They run in plain torch on the CPU. Parameters of a module are plumb's tensors. Lines in the middle of a
-layer's forward() run with stand-ins for the sublayers around them.
+They run in plain torch on the CPU, with plumb's tensors as parameters of the modules. Code in the middle of a layer's
+forward() runs with dummies in place of the sublayers around it.
 """
 
 import functools
@@ -20,14 +20,14 @@ from transformers.models.deepseek_v32 import modeling_deepseek_v32 as v32
 torch.set_num_threads(1)
 on_cpu = functools.partial(kernel, platforms="sim-*")
 
-# torch adds a row up in 4 vectors of at least 8 lanes. Its exp and log1p have 1 ulp.
+# torch sums a row in 4 vectors of at least 8 lanes. Its exp and log1p have an error of 1 ulp.
 SUMS = {"deterministic": 1, "chains": 32, "function_ulp": 2}
-# A GEMM of MKL adds along K. Its bits may depend on the alignment of its operands.
+# A GEMM of MKL sums along K. Its bits may depend on the alignment of its operands.
 GEMM = {"chains": 1, "function_ulp": 2}
 
 
 def tensor(array):
-    """A torch tensor over the memory of an argument. numpy has bf16 as uint16."""
+    """A torch tensor over the memory of an argument. numpy holds bf16 as uint16."""
     if array is None or isinstance(array, torch.Tensor):
         return array
     made = torch.from_numpy(array)
@@ -49,7 +49,7 @@ def call(module, parameters, *arguments):
 
 
 class Reached(Exception):
-    """Ends forward() where a stand-in has got the result."""
+    """Ends forward() when a dummy has received the result."""
 
 
 def reach(*result):
@@ -82,7 +82,7 @@ def v32_latent_norms(q, kv, q_weight, kv_weight, out_q, out_kv, eps):
     normalise(v32.DeepseekV32RMSNorm, kv, kv_weight, out_kv, eps)
 
 
-# V4 keeps the weights of its norms in fp32, so that it rounds once.
+# V4 keeps norm weights in fp32, so the result is rounded once.
 @on_cpu("mtp_shared_head_rms_norm", numerics=SUMS, contract={"rounding": "once"})
 def v4_rms_norm(x, weight, out, eps):
     normalise(v4.DeepseekV4RMSNorm, x, tensor(weight).float(), out, eps)
@@ -108,7 +108,7 @@ def v32_add_norm(x, residual, weight, eps):
 
 
 def rotated(heads, positions, cos_sin, sign):
-    """RoPE of [tokens, heads, dims]. V4's attention has the heads in front of the tokens there."""
+    """RoPE of [tokens, heads, dims]. V4's function takes heads before tokens."""
     cos, sin = tensor(cos_sin)[tensor(positions)].chunk(2, dim=-1)
     return v4.apply_rotary_pos_emb(heads.transpose(0, 1)[None], cos[None], sign * sin[None])[0].transpose(0, 1)
 
@@ -118,7 +118,7 @@ def v4_inverse_rope(x, positions, cos_sin, out):
     tensor(x if out is None else out).copy_(rotated(tensor(x), positions, cos_sin, -1))
 
 
-# The factor of each head is a bf16 number.
+# 1/rms of each head is a bf16 number.
 @on_cpu("q_head_rms_norm_rope", numerics=SUMS, contract={"rounding": "factor"})
 def v4_q_head_norm(q, positions, cos_sin, out, eps):
     heads = tensor(out if q is None else q)
@@ -159,7 +159,7 @@ def v4_hyper_connection(residual, tokens, **more):
 
 
 def streams_after(x, residual, post, comb):
-    """The streams that a layer hands from its attention to its second hyper-connection."""
+    """The streams that a layer passes from its attention to its second hyper-connection."""
     stand_ins = {
         "attn_hc": lambda streams: (tensor(post)[None], tensor(comb)[None], None),
         "input_layernorm": lambda hidden: hidden,
@@ -172,7 +172,7 @@ def streams_after(x, residual, post, comb):
         return end.args[0]
 
 
-# In fp32: a model in bf16 rounds post and comb to bf16, which no declaration says.
+# Runs in fp32: a bf16 model rounds post and comb to bf16, which no contract of plumb declares.
 @on_cpu("mhc_post", numerics=GEMM)
 def v4_streams(x, residual, post, comb, out, tokens):
     if tokens:
@@ -191,7 +191,7 @@ def v4_hyper_head(hidden_states, fn, scale, base, out, rms_eps, hc_eps, hidden, 
 
 
 class NoProjection:
-    """A router's weight, with which F.linear() returns what it gets: plumb has the logits."""
+    """A router weight with which F.linear() returns its input, because plumb's inputs are the logits."""
 
     def type(self, dtype):
         return self
@@ -256,7 +256,7 @@ def v32_router(logits, bias, weights, ids, experts, topk, n_group, topk_group, r
 CODES = {"e4m3fn": torch.float8_e4m3fn, "e4m3fnuz": torch.float8_e4m3fnuz}
 
 
-# The scorer takes keys without a scale. A key's scale is multiplied to its scores.
+# The scorer takes keys without scales, so the scores are multiplied by each key's scale.
 @on_cpu("fp8_mqa_logits", numerics=GEMM)
 def v4_indexer_scorer(q, k, k_scale, weights, starts, ends, logits, keys, rows, max_seqlen_k, q_dialect, k_dialect):
     need(not max_seqlen_k, "columns of all keys only")

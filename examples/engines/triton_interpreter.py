@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Triton's interpreter (TRITON_INTERPRET=1) as a device for released Triton kernels, without a GPU.
 
-The interpreter of Triton 3.6 and 3.7 truncates fp32 to bf16 and rounds ties of fp8 away from zero, where hardware
-rounds to nearest even. It adds and compares bf16 as integers, and the larger of a number and NaN is NaN. With numpy 2.4
-it cannot take a tensor of one element as an integer, and a float argument has no `to`. mend() replaces all of these
-from outside. A kernel that is judged in the interpreter is judged for what its source says: no compiler and no card has
-run it.
+The interpreter of Triton 3.6 and 3.7 truncates fp32 to bf16 and rounds fp8 ties away from zero, where hardware rounds
+to nearest even. It adds and compares bf16 as integers, and its maximum of a number and NaN is NaN. With numpy 2.4 it
+cannot convert a one-element tensor to an integer, and float arguments have no `to`. mend() corrects all of these from
+outside. A verdict in the interpreter is about the kernel's source only: neither a compiler nor a card has run it.
 """
 
 import contextlib
@@ -34,7 +33,7 @@ def _formats():
 
 
 def mend(formats=None):
-    """fp32 to bf16 and to both fp8 dialects in round to nearest even, and bf16 to fp32. Call it once."""
+    """Corrects the conversions of fp32 to bf16 and both fp8 dialects (nearest even), and of bf16 to fp32. Call it once."""
     from triton.runtime import interpreter
 
     formats = formats or _formats()
@@ -97,7 +96,7 @@ def mend(formats=None):
 
 
 def pretend_card():
-    """Wrappers ask torch.cuda for a card and its size. The interpreter has none: it answers as an H100 would."""
+    """Makes torch.cuda answer as for an H100, because wrappers ask it for the card and its size."""
     card = types.SimpleNamespace(
         multi_processor_count=132, major=9, minor=0, name="interpreter", warp_size=32, gcnArchName="gfx942",
         shared_memory_per_block_optin=232448, max_threads_per_multi_processor=2048,
@@ -111,19 +110,19 @@ def pretend_card():
 
 
 def keep_first_config():
-    """triton.autotune measures times, which the interpreter does not have: the first configuration is taken."""
+    """Makes triton.autotune take the first configuration, because the interpreter cannot measure times."""
     every = triton.autotune
     triton.autotune = lambda configs, *arguments, **more: every(configs[:1], *arguments, **more)
 
 
 @triton.jit
 def rsqrt(x):
-    """In the place of libdevice's rsqrt, which the interpreter does not have."""
+    """Replaces libdevice's rsqrt, which the interpreter lacks."""
     return tl.math.rsqrt(x)
 
 
 def start():
-    """What an adapter does in front of its imports. Nothing if TRITON_INTERPRET is not set."""
+    """Prepares the interpreter. Adapters call it before their imports. Does nothing unless TRITON_INTERPRET is set."""
     if wanted():
         torch.set_num_threads(1)
         mend()

@@ -29,7 +29,7 @@ TWICE = {"rounding": "twice"}
 
 
 def norm(x, weight, out, eps):
-    """Fast_RMS_Layernorm.forward flattens its input with reshape and makes Y and r so."""
+    """As Fast_RMS_Layernorm.forward, which flattens its input with reshape and allocates Y and r."""
     need(weight is not None, "with a weight only")
     rows = tensor(x)
     if not rows.numel():

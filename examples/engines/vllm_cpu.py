@@ -23,7 +23,7 @@ NORM = {"deterministic": 1, "chains": 16, "function_ulp": 2}  # 16 lanes of fp32
 
 
 def tensor(array):
-    """A torch tensor over the memory of an argument. numpy has bf16 as uint16."""
+    """A torch tensor over the memory of an argument. numpy holds bf16 as uint16."""
     made = torch.from_numpy(array)
     return made.view(torch.bfloat16) if made.dtype == torch.uint16 else made
 
@@ -39,7 +39,7 @@ def norm_rows(out, x, weight, eps):
 
 
 def need_contiguous(*outputs):
-    """The op has no row stride for its output, and its callers make outputs with torch.empty_like."""
+    """The op takes no row stride for its output, and its callers allocate outputs with torch.empty_like."""
     if not all(tensor(one).is_contiguous() for one in outputs):
         raise Unsupported("contiguous outputs only")
 

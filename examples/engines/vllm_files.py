@@ -4,8 +4,8 @@
     pip download --no-deps vllm==0.33.0 && unzip -q vllm-0.33.0-*.whl 'vllm/*.py' -d vllm-0.33.0
     export VLLM_FILES=$PWD/vllm-0.33.0
 
-The modules of KERNELS come from that folder. Any other module of vLLM is a stand-in, whose names take
-every use: kernels need few of them, and none while they run.
+The modules of KERNELS come from that folder. All other modules of vLLM are dummies whose names accept any use: kernels
+import few of these names and use none while they run.
 """
 
 import importlib
@@ -57,7 +57,7 @@ class _AnyNames(type):
 
 
 class Anything(metaclass=_AnyNames):
-    """A class, a decorator, a function, a constant: whatever a file of vLLM makes of it."""
+    """Accepts any use by a file of vLLM: as a class, decorator, function or constant."""
 
     def __new__(cls, *arguments, **more):
         return arguments[0] if cls is Anything and _is_decorated(arguments, more) else object.__new__(cls)
@@ -84,7 +84,7 @@ class Anything(metaclass=_AnyNames):
 
 
 class _NvidiaPlatform(types.SimpleNamespace):
-    """vLLM's current_platform: an NVIDIA card. What it is not asked here, it denies."""
+    """vLLM's current_platform for an NVIDIA card. It answers other questions with False."""
 
     def __getattr__(self, name):
         if name.startswith("__"):
@@ -140,7 +140,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 def use(folder=None):
-    """From here on `import vllm…` takes files of `folder`, or of VLLM_FILES."""
+    """After this call, `import vllm…` takes files of `folder`, or of VLLM_FILES."""
     folder = folder or os.environ.get("VLLM_FILES")
     if not folder:
         raise ImportError("VLLM_FILES has to name a folder with vLLM's wheel unpacked")

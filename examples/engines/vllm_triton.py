@@ -109,7 +109,7 @@ def cp_gather_indexer_keys(k, k_scale, cache, block_table, cu_seq_lens, token_to
     if requests and keys:
         blocks = tensor(cache).view(torch.uint8)
         width = head_dim + 4
-        rocm_aiter_mla_sparse.FP8_DTYPE = torch.float8_e4m3fn  # bytes are copied, whatever they stand for
+        rocm_aiter_mla_sparse.FP8_DTYPE = torch.float8_e4m3fn  # bytes are copied, so the dtype does not matter
         blocks = blocks.as_strided((blocks.shape[0], cache_page, width), (cache_block_stride_bytes, width, 1))
         rocm_aiter_mla_sparse.cp_gather_indexer_k_quant_cache_triton(
             blocks, tensor(k).view(torch.float8_e4m3fn), tensor(k_scale), tensor(block_table), flat(cu_seq_lens), flat(token_to_seq),

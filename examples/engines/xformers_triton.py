@@ -32,7 +32,7 @@ ONCE = {"rounding": "once"}
 
 
 def norm(x, weight, out, eps):
-    """Contiguous rows are in the contract of xformers.ops.rms_norm."""
+    """xformers.ops.rms_norm requires contiguous rows."""
     if tensor(x).numel():
         tensor(out).copy_(rmsnorm_kernels._rms_norm_forward(tensor(x).contiguous(), tensor(weight), eps))
 
@@ -42,7 +42,7 @@ rms_norm, shared_head, q_kv_norm = norm_kernels(norm, numerics=TREE, contract=ON
 
 @kernel("fused_add_rms_norm", numerics=TREE, contract={"rounding": "once", "sum": "fp32_squares"}, platforms="sim-*")
 def fused_add_norm(x, residual, weight, eps, tokens):
-    """x += y of rms_norm_add: the sum is where plumb's op has its residual. Squares are of the fp32 sum."""
+    """x += y of rms_norm_add: its sum takes the place of plumb's residual. Squares are of the fp32 sum."""
     if tokens:
         total, added = tensor(residual).contiguous(), tensor(x).contiguous()
         made = rmsnorm_kernels._rms_norm_add_forward(total, added, tensor(weight), eps)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""AITER 0.1.7.post2.dev18 (amd-aiter): rmsnorm2d_fwd_with_add takes the row stride of its input
+"""AITER 0.1.7.post2.dev18 (amd-aiter): rmsnorm2d_fwd_with_add uses the row stride of its input
 for the residuals too.
 
     pip download --no-deps amd-aiter==0.1.7.post2.dev18
@@ -21,7 +21,7 @@ sys.modules["aiter.ops.triton.utils.device_info"] = types.SimpleNamespace(get_nu
 rmsnorm = importlib.import_module("aiter.ops.triton.rmsnorm")
 torch.manual_seed(0)
 x, behind = torch.randn(4, 576)[:, :512], torch.full((8, 512), 7.0)
-residual = torch.randn(8, 512)[:4]  # the kernel reads behind it
+residual = torch.randn(8, 512)[:4]  # the kernel reads past the end of these rows
 stored, out = behind[:4], torch.empty(4, 512)
 rmsnorm.rmsnorm2d_fwd_with_add(out, x, residual, stored, torch.ones(512), 1e-6)
 wrong = ((stored - (x + residual)).abs() > 1e-4).any(1).nonzero().flatten().tolist()

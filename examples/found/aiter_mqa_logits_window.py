@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""AITER 0.1.7.post2.dev18 (amd-aiter): fp8_mqa_logits scores other keys than those of the window, if its start is no
-multiple of 128: keys behind the last one, and not the first ones if the window lies in one block of 128.
+"""AITER 0.1.7.post2.dev18 (amd-aiter): fp8_mqa_logits scores wrong keys if the start of the window is not a multiple of
+128. It scores keys after the window's end, and leaves out the first keys if the window lies in one block of 128.
 
     pip download --no-deps amd-aiter==0.1.7.post2.dev18
     unzip -q amd_aiter-*.whl 'aiter/*.py' -d amd_aiter

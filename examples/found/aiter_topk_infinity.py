@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""AITER 0.1.7.post2.dev18 (amd-aiter): topk returns an index twice, and values that x does not have, if x has -inf.
+"""AITER 0.1.7.post2.dev18 (amd-aiter): topk returns an index twice, and values that are not in x, if x contains -inf.
 
     pip download --no-deps amd-aiter==0.1.7.post2.dev18
     unzip -q amd_aiter-*.whl 'aiter/*.py' -d amd_aiter

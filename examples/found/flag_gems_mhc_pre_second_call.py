@@ -16,7 +16,7 @@ spec = importlib.util.spec_from_file_location("mhc_pre", file)
 spec.loader.exec_module(module := importlib.util.module_from_spec(spec))
 fn = torch.randn(24, 256)
 with torch.no_grad():
-    module._get_fn_bf16_cached(fn)  # what mhc_pre does with fn
+    module._get_fn_bf16_cached(fn)  # called by mhc_pre
     print("first call: right")
     try:
         module._get_fn_bf16_cached(fn)  # the same tensor: a WeakKeyDictionary compares it with ==

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""FlagGems 5.0.2 (flag-gems): topk returns an index twice, and values that x does not have, if x has -inf.
+"""FlagGems 5.0.2 (flag-gems): topk returns an index twice, and values that are not in x, if x contains -inf.
 
-The file has a second path for a Triton with its language extensions (TLE). HAS_TLE is False here: released Triton has none.
+The file has a second path for Triton's language extensions (TLE). HAS_TLE is False here, because released Triton has none.
 
     pip download --no-deps flag-gems==5.0.2 && unzip -q flag_gems-5.0.2-*.whl '*.py' -d flag_gems-5.0.2
     TRITON_INTERPRET=1 python flag_gems_topk_infinity.py flag_gems-5.0.2

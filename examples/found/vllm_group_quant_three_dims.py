@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""vLLM 0.33.0: the Triton path of per_token_group_quant_fp8 reads other groups if x has three dimensions and is
+"""vLLM 0.33.0: the Triton path of per_token_group_quant_fp8 reads wrong groups if x has three dimensions and is
 not contiguous.
 
     pip download --no-deps vllm==0.33.0 && unzip -q vllm-0.33.0-*.whl '*.py' -d vllm-0.33.0

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Two ops as plain functions on memory, so that no GPU is needed: what stands for a kernel here
-// runs when the simulated stream comes to it, and reads and writes device memory like one.
+// Two ops as plain functions on memory, so that no GPU is needed. plumb runs such a function when
+// the simulated stream reaches it; it reads and writes device memory like a kernel.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@ inline float from_bf16(std::uint16_t value) {
   return result;
 }
 
-// To nearest, ties to even.
+// Rounds to nearest, ties to even.
 inline std::uint16_t to_bf16(float value) {
   if (std::isnan(value)) return 0x7fc0;
   std::uint32_t bits;
@@ -27,8 +27,8 @@ inline std::uint16_t to_bf16(float value) {
   return static_cast<std::uint16_t>(bits >> 16);
 }
 
-// out = x / sqrt(mean(x^2) + eps) * weight, in fp32 with one sequential sum; a row that is not kept
-// counts as zeros.
+// out = x / sqrt(mean(x^2) + eps) * weight, in fp32 with one sequential sum. keep = false: x counts
+// as zeros.
 inline void rms_norm_row(const std::uint16_t* x, const std::uint16_t* weight, std::uint16_t* out,
                          std::int64_t hidden, float eps, bool keep) {
   float sum = 0;
@@ -39,14 +39,15 @@ inline void rms_norm_row(const std::uint16_t* x, const std::uint16_t* weight, st
   }
 }
 
-// A float's place in  -NaN < -inf < ... < -0 < +0 < ... < +inf < +NaN.
+// Integer key of a float in the order -NaN < -inf < ... < -0 < +0 < ... < +inf < +NaN.
 inline std::uint32_t order_key(float value) {
   std::uint32_t bits;
   std::memcpy(&bits, &value, sizeof bits);
   return bits & 0x80000000u ? ~bits : bits | 0x80000000u;
 }
 
-// The k largest of `length` logits, the largest first; all of them in order if there are not more.
+// Indices of the k largest of `length` logits, the largest first. If length <= k: all, in order,
+// then -1.
 inline void top_k_row(const float* logits, std::int64_t stride, std::int64_t length, std::int64_t k,
                       std::int32_t* indices) {
   std::vector<std::int32_t> order(static_cast<std::size_t>(length));

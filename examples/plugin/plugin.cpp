@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A plug-in for plumb's simulated platforms: two ops, one entry each. Built twice, once with
-// EXAMPLE_FAULTS, which plants two mistakes that have been made: the mask of position 0 forgotten,
-// and the last column of every sequence.
+// A plug-in for plumb's simulated platforms: two ops with one entry each. It is built twice. With
+// EXAMPLE_FAULTS it has two planted mistakes: position 0 is not masked, and the last column of
+// every sequence is left out.
 #include <plumb/plumb_plugin.h>
 
 #include "kernels.h"
@@ -44,7 +44,7 @@ void top_k_per_row_decode_kernel(const void* arguments) {
   }
 }
 
-// The launcher of an op: enqueues its kernel with the parameters as they are now.
+// Launcher of an op: enqueues its kernel with a copy of the parameters.
 template <typename Params>
 plumb_status enqueue(const char* name, void (*kernel)(const void*), const void* params) {
   const plumb_stream stream = static_cast<const Params*>(params)->stream;
@@ -66,7 +66,7 @@ plumb_status top_k_per_row_decode(const void* params) {
                                                     &top_k_per_row_decode_kernel, params);
 }
 
-// What the kernels promise. Bounds follow from it: see docs/plugins.md of plumb.
+// Declared numerics of the kernels, from which bounds follow: see docs/plugins.md of plumb.
 plumb_numerics norm_numerics() {
   plumb_numerics numerics{};
   numerics.struct_size = sizeof numerics;

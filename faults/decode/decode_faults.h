@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Faults of a decode step: named, each with the change or hazard that it stands for, the op that is
-// broken, a detector that sees it and a tempting one that does not. plumb faults runs them.
+// Faults of a decode step. Each names the change or hazard that it stands for, the broken op, a
+// detector that must see it and a detector that should miss it. plumb faults runs them.
 #pragma once
 
 #include <functional>
@@ -19,20 +19,20 @@ using Plant = std::function<DecodeSetup(DecodeSetup)>;
 struct DecodeFault {
   std::string name;
   std::string stands_for;  // "vLLM #42604: ..."
-  std::string broken;      // the op that the first finding has to name; "inputs" of the step
+  std::string broken;      // op that the first finding must name, or "inputs" of the step
   Detector seen_by;
   Detector blind;
   ScheduleShape schedule;
-  // The returned setup owns what it changed. Throws NotOnThisPlatform.
+  // The returned setup owns what was changed in it. Throws NotOnThisPlatform.
   Plant inject;
-  // The same with other parameters, as a hypothesis for a failure in a step before which metadata
-  // was built so many times: the likely ones first.
+  // The same fault with other parameters, as hypotheses for a failed step, likely ones first.
+  // `builds`: how often metadata was built before that step.
   std::function<std::vector<Plant>(std::int64_t builds)> sweep = nullptr;
-  // No detector may see it: what is computed stays within what the ops declare. What it costs is
+  // No detector may see the fault, because results stay within the declared numerics. Its effect is
   // counted (router_flips.h).
   bool within_numerics = false;
 };
-const std::vector<DecodeFault>& all_decode_faults();  // those to be found
+const std::vector<DecodeFault>& all_decode_faults();  // faults that must be found
 const std::vector<DecodeFault>& faults_within_numerics();
 
 }  // namespace plumb::cases

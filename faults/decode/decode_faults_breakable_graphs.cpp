@@ -22,7 +22,7 @@ Inject modes() {
   return both(with_drafter(), policy<Policy>(&Policies::mode));
 }
 
-// Of the drafter's input norm, which the reference sees in steps with a token at position 0.
+// A fault of the drafter's input norm. The reference sees it in steps with a token at position 0.
 DecodeFault norm_fault(std::string name, std::string stands_for, Inject inject) {
   return {std::move(name),
           "vLLM #43746: " + std::move(stands_for),
@@ -33,7 +33,7 @@ DecodeFault norm_fault(std::string name, std::string stands_for, Inject inject) 
           both(with_drafter(), std::move(inject))};
 }
 
-// Its rows end where no power of two does.
+// 192 is no power of two, so that a padded block is wider than a row.
 DecodeSetup with_192_columns(DecodeSetup setup) {
   setup.geometry.hidden = 192;
   return setup;

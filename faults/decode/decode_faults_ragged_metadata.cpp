@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// vLLM #42604: FULL_AND_PIECEWISE graphs of V4 on ROCm. Ragged metadata that graphs read, what the
-// host sends and waits for, and two caches in two FP8 dialects.
+// vLLM #42604: FULL_AND_PIECEWISE graphs of V4 on ROCm. Faults of ragged metadata that graphs read,
+// of what the host sends and waits for, and of two caches in two FP8 dialects.
 #include "faults/decode/changed_calls.h"
 #include "faults/decode/decode_fault_lists.h"
 #include "faults/decode/graph_policies.h"
@@ -19,7 +19,8 @@ using device::decode::Policies;
 struct TemporariesHandedOut final : MetadataPolicy {
   bool hands_out_persistent() const override { return false; }
 };
-// So that what is left behind is an earlier step's: captures and three steps make copies before.
+// Number of copies, made by captures and three steps. Later copies are left out, so that a step
+// finds an earlier step's data.
 constexpr std::int64_t kCopiesBefore = 6;
 
 class IndicesNotCopied final : public MetadataPolicy {
@@ -39,7 +40,7 @@ class IndptrNotCopied final : public MetadataPolicy {
   std::int64_t before_;
 };
 
-// Copies end with this step, or with one of those before it.
+// Plants in which copies end with this step, or with one of the four steps before it.
 template <class Policy>
 std::vector<Plant> ends_before(std::int64_t builds) {
   constexpr std::int64_t kSteps = 4;
@@ -53,7 +54,7 @@ std::vector<Plant> ends_before(std::int64_t builds) {
   return all;
 }
 
-// Two steps at a time, of which the second comes while the first is in progress.
+// Two steps at a time: the second is enqueued while the first is in progress.
 DecodeSetup own_transfers(DecodeSetup setup) {
   setup.in_flight = 2;
   setup.conditions.policy = device::Policy::interleaved;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Faults of the host's own bookkeeping: lengths, positions, slots, block tables, prefix hits,
-// blocks that go back. Every call is right on what it is given.
+// Faults of the host's own bookkeeping: lengths, positions, slots, block tables, prefix hits, block
+// release. Every kernel call is right for the data that it gets.
 #include "faults/decode/decode_fault_lists.h"
 #include "faults/decode/injections.h"
 #include "faults/decode/request_policies.h"
@@ -17,7 +17,7 @@ constexpr ScheduleShape kPrefixes{Traffic::prefix, Lengths::equal, 8, 4, 1};
 constexpr ScheduleShape kReplaced{Traffic::replace, Lengths::mixed, 6, 4, 1};
 constexpr ScheduleShape kRejecting{Traffic::steady, Lengths::mixed, 4, 4, 1, Acceptance::some};
 
-// V4 that gives window blocks back; with draft tokens.
+// V4 that frees window blocks, and V4 with draft tokens.
 DecodeSetup freeing_window(DecodeSetup setup) {
   setup.geometry.frees_window = true;
   return setup;
@@ -34,7 +34,7 @@ DecodeFault fault(std::string name, std::string stands_for, std::string part,
                   const ScheduleShape& schedule, const Inject& where = nullptr) {
   const Inject inject = policy<Policy>(&Policies::requests, GraphMode::full);
   return {std::move(name), "hazards " + std::move(stands_for),  std::move(part), Detector::history,
-          Detector::eager,  // runs by the same plan
+          Detector::eager,  // an eager step uses the same wrong plan
           schedule,        where ? both(inject, where) : inject};
 }
 

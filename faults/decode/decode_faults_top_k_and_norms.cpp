@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// vLLM #42810: what V4 on ROCm needed to be right: top-k rows, hyper-connections, one norm too
-// many, ops that are not there.
+// vLLM #42810: corrections of V4 on ROCm: top-k rows, hyper-connections, a norm that ran twice,
+// missing ops.
 #include "faults/decode/changed_calls.h"
 #include "faults/decode/decode_fault_lists.h"
 #include "faults/decode/injections.h"
@@ -49,8 +49,8 @@ std::vector<DecodeFault> faults_of_42810() {
   std::vector<DecodeFault> all = top_k_faults();
   const std::vector<DecodeFault> more{
       {"mhc_row_sums_of_wrong_lanes", "vLLM #42810, hazards 27: rows behind 16 are overwritten",
-       // What is overwritten is the call's own, so that no byte changes which may not. On devices
-       // waves race for those rows, and an eager call may end otherwise than a replay.
+       // The overwritten rows belong to the call itself, so no byte changes that must not. On real
+       // devices waves race for these rows, and an eager call may end differently from a replay.
        "mhc_pre_broadcast", Detector::reference, Detector::state, kCrowd,
        both(both(with_requests(20), with_reverse_order()),
             mutant("mhc_broadcast_row_sum_unguarded"))},

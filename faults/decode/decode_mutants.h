@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The mutant kernels that stand for faults of a decode step: those of mutants/*.cmake with DECODE.
+// Mutant kernels that are faults of a decode step: those of mutants/*.cmake with DECODE.
 #pragma once
 
 #include <string_view>
@@ -9,7 +9,7 @@
 
 namespace plumb::cases {
 
-// Throws std::invalid_argument if there is none of this name.
+// Throws std::invalid_argument if there is no such mutant.
 Replacement decode_mutant(std::string_view name);
 
 }  // namespace plumb::cases

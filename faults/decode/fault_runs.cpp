@@ -30,7 +30,7 @@ constexpr Traffic kTraffic[] = {Traffic::steady,         Traffic::grow,    Traff
                                 Traffic::same_ends,      Traffic::between, Traffic::burst};
 constexpr std::int64_t kLengths = 9;
 
-// V4 with a drafter, whose batches are padded to one request or to four.
+// V4 with a drafter. Batches are padded to one request or to four.
 Geometry v4_geometry(std::int64_t speculated) {
   Geometry geometry = device::decode::small_geometry(4, speculated, 16);
   geometry.capture_sizes = {1 + speculated, 4 + 4 * speculated};
@@ -49,7 +49,8 @@ DecodeRun with_fault(const std::string& platform, const DecodeFault& fault, std:
   return run;
 }
 
-// Another request, a layer more, longer contexts; graphs of other sizes, one of a full batch.
+// One request, one layer and one plan part more, contexts twice as long, graphs of other sizes and
+// one of a full batch.
 Geometry other_geometry(Geometry g) {
   g.max_requests += 1;
   g.max_context *= 2;
@@ -62,7 +63,7 @@ Geometry other_geometry(Geometry g) {
   return g;
 }
 
-// Nothing of it is broken any more.
+// The same run with plumb's own policies, kernels and device: no fault is planted.
 DecodeRun without_fault(DecodeRun run) {
   run.name = "as " + run.name + ", without it";
   run.fault = nullptr;
@@ -94,7 +95,7 @@ DecodeRun clean_run(const std::string& platform, GraphMode mode, Geometry geomet
   return run;
 }
 
-// Graphs of whole steps have one token of a request   [3.3].
+// Graphs of whole steps have one token per request [3.3].
 Geometry v32_geometry(GraphMode mode, std::int64_t speculated) {
   const bool full = mode == GraphMode::full || mode == GraphMode::full_decode_only ||
                     mode == GraphMode::full_and_piecewise;
@@ -104,8 +105,8 @@ Geometry v32_geometry(GraphMode mode, std::int64_t speculated) {
   return geometry;
 }
 
-// So many requests that a step has three chunks of prefills, which take a workspace one after the
-// other: where the third starts does not follow from the size of the first.
+// So many requests that a step has three chunks of prefills, which use one workspace in turn. Where
+// the third chunk starts does not follow from the size of the first.
 constexpr std::int64_t kBurst = 2 * device::decode::kPrefillRequests + 2;
 Geometry for_burst(Geometry geometry) {
   const std::int64_t more = (kBurst - geometry.max_requests) * geometry.query_tokens();
@@ -115,7 +116,7 @@ Geometry for_burst(Geometry geometry) {
   return geometry;
 }
 
-// Numbers that follow from a seed, one after the other.
+// A sequence of numbers that a seed determines.
 class Draws {
  public:
   explicit Draws(std::uint64_t stream) : stream_(stream) {}
@@ -135,7 +136,7 @@ Geometry random_geometry(GraphMode mode, Draws& draw) {
   return geometry;
 }
 
-// The n-th of many.
+// The n-th random run.
 DecodeRun random_run(const std::string& platform, std::int64_t n, std::int64_t steps,
                      std::uint64_t seed) {
   const std::uint64_t stream = mix(seed, static_cast<std::uint64_t>(n));
@@ -180,7 +181,7 @@ std::vector<DecodeRun> elsewhere_runs(const std::vector<std::string>& platforms,
     const std::string& platform = platforms[runs.size() % platforms.size()];
     DecodeRun& run = runs.emplace_back(with_fault(platform, *fault, seed + kSeed));
     run.elsewhere = true;
-    if (!run.not_here.empty()) continue;  // its setup is nobody's
+    if (!run.not_here.empty()) continue;  // the fault was not planted
     run.setup.geometry = other_geometry(run.setup.geometry);
     run.schedule.most_requests += 1;
     run.schedule.steps += 2;
@@ -227,7 +228,7 @@ std::vector<DecodeRun> traffic_runs(const std::vector<std::string>& platforms, s
       runs.push_back(
           clean_run(platform(n + 1), mode, fitting(v32_geometry(mode, speculated)), schedule));
     }
-    ++n;  // the same mode with other lengths, and on another platform
+    ++n;  // gives the same mode other lengths and another platform
   }
   return runs;
 }

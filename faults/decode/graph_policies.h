@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the host half of a step can get wrong with graphs, each as a policy in place of the right
+// Errors that the host half of a step can make with graphs. Each is a policy in place of the right
 // one.
 #pragma once
 
@@ -37,7 +37,7 @@ struct DeadReplays final : device::decode::CapturePolicy {
   void replay(device::Device&, device::GraphExec, device::Stream) const override {}
 };
 
-// A tensor of its own for every result.
+// Every result gets a new tensor.
 struct FreshResult final : device::decode::BreakPolicy {
   void run(const device::decode::Segment& segment, const device::decode::StepContext& step,
            std::int64_t rows, device::CachingAllocator& memory) const override {
@@ -46,7 +46,8 @@ struct FreshResult final : device::decode::BreakPolicy {
     segment.run(step);
   }
 };
-// Freed after its capture, the arguments of a bucket are where those of the next are put.
+// The arguments of a bucket are freed after its capture, and those of the next bucket take their
+// place.
 class ArgumentsHeldWeakly final : public device::decode::BreakPolicy {
  public:
   Arguments hold(const Arguments& arguments) const override {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How faults of a decode step are planted, for the lists in decode_faults_*.cpp: what each adds to
-// a setup, and the steps that bring it out.
+// How the lists in decode_faults_*.cpp plant faults: changes of a setup, and schedules in which a
+// fault shows.
 #pragma once
 
 #include <functional>
@@ -16,7 +16,7 @@ namespace plumb::cases {
 
 using Inject = std::function<DecodeSetup(DecodeSetup)>;
 
-// Another policy than the right one, in a mode where it matters.
+// Replaces a right policy by `Policy`, in a graph mode in which the policy matters.
 template <class Policy, class Base>
 Inject policy(std::shared_ptr<const Base> device::decode::Policies::* where,
               device::decode::GraphMode mode = device::decode::GraphMode::full) {
@@ -27,27 +27,29 @@ Inject policy(std::shared_ptr<const Base> device::decode::Policies::* where,
   };
 }
 
-// A kernel of mutants/*.cmake in place of the right one.
+// Replaces a right kernel by a mutant: a kernel with one piece of its text replaced
+// (mutants/*.cmake).
 Inject mutant(std::string_view name);
-// The right kernel, whose calls are changed on their way (changed_calls.h).
+// Changes the calls of a right kernel (changed_calls.h).
 Inject changed_call(const Replacement& by);
 
-// First one, then the other.
+// Applies `first`, then `second`.
 Inject both(Inject first, Inject second);
 
-// The steps of V4 in which a fault shows: with room for so many requests, which one graph holds;
-// with a drafter; with prompts beside decodes of up to four tokens; with caches in fnuz codes on
-// every platform; on a device that works as late as it may, or whose last threads come first.
+// Changes of a V4 setup in which a fault shows. with_requests: room for so many requests, all in
+// one graph. with_prompts: prompts beside decodes of up to four tokens. with_fnuz_caches: e4m3fnuz
+// codes on every platform. with_late_device: work runs as late as possible. with_reverse_order: the
+// last threads run first.
 Inject with_requests(std::int64_t requests);
 Inject with_drafter();
 Inject with_prompts();
 Inject with_fnuz_caches();
 Inject with_late_device();
 Inject with_reverse_order();
-// Those of V3.2, with room for padding.
+// V3.2 setups with room for padding.
 Inject of_v32();
 Inject of_v32(const device::decode::V32Policies& policies);
-Inject with_uneven_decodes();  // of V3.2, of up to four tokens
+Inject with_uneven_decodes();  // V3.2, decodes of up to four tokens
 
 inline constexpr ScheduleShape kSteady{Traffic::steady, Lengths::mixed, 3, 4, 1};
 inline constexpr ScheduleShape kShrink{Traffic::shrink, Lengths::random, 4, 4, 1};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A case of decode steps with the fault that its row names.
+// A case of decode steps, with the fault planted that its row names.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 
 namespace plumb::cases {
 
-// What the case is on a platform. Where its row names a fault, that is planted, and what the row
-// leaves open is as the fault has it (faults/decode/decode_faults.h). Throws BadRow, and
+// The case on a platform. If its row names a fault, the fault is planted, and parameters that the
+// row leaves open come from the fault (faults/decode/decode_faults.h). Throws BadRow, and
 // NotOnThisPlatform for a fault that the platform cannot have.
 ServedCase planted_case(const StepCase& which, const std::string& platform, std::uint64_t seed);
 

@@ -19,7 +19,7 @@ void take(const ScheduledStep& scheduled, WatchedEngine& watched) {
   watched.device->synchronize();
 }
 
-// Of each live token, by the router's name.
+// The experts of each live token, by the router's name.
 std::map<std::string, std::vector<Experts>> choices(WatchedEngine& watched) {
   std::map<std::string, std::vector<Experts>> all;
   for (const auto& part : watched.engine.parts()) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a router chooses otherwise where its logits are less exact: no op is wrong, and still a few
-// tokens go to other experts   [8.1, vLLM #42982].
+// Counts the choices that change when a router's logits are less exact. No op is wrong, but a few
+// tokens go to other experts [8.1, vLLM #42982].
 #pragma once
 
 #include <cstdint>
@@ -12,10 +12,10 @@
 namespace plumb::cases {
 
 struct RouterFlips {
-  std::int64_t choices = 0, flips = 0;  // experts of live tokens, in all layers
+  std::int64_t choices = 0, flips = 0;  // experts chosen for live tokens, in all layers
 };
-// Both take the same steps eagerly. Routers of both read the same hidden states, as no result of a
-// step depends on what its routers choose.
+// Both setups take the same steps eagerly. Their routers read the same hidden states, because no
+// result of a step depends on the chosen experts.
 RouterFlips count_router_flips(const DecodeSetup& right, const DecodeSetup& less_exact,
                                const ScheduleShape& shape);
 

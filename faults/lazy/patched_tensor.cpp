@@ -15,11 +15,11 @@ constexpr std::int64_t kMostElements = std::int64_t{1} << 22;
 
 struct PatchedElement {
   const std::vector<std::int64_t>&index, &shape;
-  std::int64_t offset;  // elements from the first
-  std::size_t size;     // bytes
+  std::int64_t offset;  // distance from the first element, in elements
+  std::size_t size;     // bytes per element
 };
 
-// Whether a kernel of this kind is wrong about the element.
+// Whether a kernel of this kind ignores the element or does not write it.
 bool is_changed(LazyKind kind, const PatchedElement& element) {
   switch (kind) {
     case LazyKind::last_row: return element.index.front() == element.shape.front() - 1;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Changes a tensor in front of a launch and restores it behind the launch, as if the kernel ignored
-// an input or left out the end of an output.
+// Changes a tensor before a launch and restores it after the launch, as if the kernel ignored an
+// input or did not write the end of an output.
 #pragma once
 
 #include <cstddef>
@@ -16,12 +16,13 @@ namespace plumb::cases {
 
 class TensorPatch {
  public:
-  // Nothing: no element changes, or the tensor has more than 2^22 elements. `spec`
-  // has the strides of the host and says where its pieces are.
+  // Empty if no element changes, or if the tensor has more than 2^22 elements. `spec` has the
+  // strides on the host and the places of the tensor's pieces.
   static std::optional<TensorPatch> of(const LaunchTensor& tensor, LazyKind kind,
                                        const TensorSpec& spec);
 
-  // Run on a simulated device, `patch` a TensorPatch*.
+  // Change the tensor before the launch, restore it after the launch. Both run on a simulated
+  // device. `patch` is a TensorPatch*.
   static void begin(const void* patch);
   static void end(const void* patch);
 
@@ -31,10 +32,10 @@ class TensorPatch {
 
   LazyKind kind_ = LazyKind::zeros;
   std::byte* data_ = nullptr;
-  std::size_t size_ = 0;              // bytes of an element
-  std::size_t row_ = 0;               // elements of a row
-  std::vector<std::size_t> offsets_;  // bytes, of the elements that change
-  std::vector<std::byte> saved_;      // their bytes
+  std::size_t size_ = 0;              // bytes per element
+  std::size_t row_ = 0;               // elements per row
+  std::vector<std::size_t> offsets_;  // byte offsets of the elements that change
+  std::vector<std::byte> saved_;      // old bytes of these elements
 };
 
 }  // namespace plumb::cases

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Defects that readers planted who had seen the kernels and the list of what had been missed, and
-# neither rows nor detectors: kernels, each the counterpart of an entry of a survey of public defects.
+# Defects planted by people who had read the kernels and the list of missed defects, but neither the
+# rows of cases nor the detectors. This file: kernels, each the counterpart of an
+# entry of a survey of public defects.
 plumb_unseen(each_thread_copies_one_entry
   OP copy_ragged_to_graph_buffers FILE metadata/copy_ragged_to_graph_buffers.cu
   FROM [==[  for (std::int64_t i = thread; i < entries; i += threads) p.indices_buffer[i] = p.indices[i];

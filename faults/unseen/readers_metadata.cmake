@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Defects that readers planted who had seen the kernels and the list of what had been missed, and
-# neither rows nor detectors: metadata, caches, and combinations in other families.
+# Defects planted by people who had read the kernels and the list of missed defects, but neither the
+# rows of cases nor the detectors. This file: metadata, caches, and combinations in other families.
 plumb_unseen(build_ragged_negative_stays_without_bound
   OP build_ragged_indices_from_dense FILE metadata/build_ragged_indices_from_dense.cu
   FROM [==[  return index >= 0 && (p.num_rows < 0 || index < p.num_rows);

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Defects that readers planted who had seen the kernels and the list of what had been missed, and
-# neither rows nor detectors: norms, hyper-connections, quantisation and routers.
+# Defects planted by people who had read the kernels and the list of missed defects, but neither the
+# rows of cases nor the detectors. This file: norms, hyper-connections, quantisation and routers.
 plumb_unseen(fused_add_residual_row_in_32_bits
   OP fused_add_rms_norm FILE norm/fused_add_rms_norm.cu
   FROM [==[  const Sum row{p.x + team.row * p.x_row_stride, p.residual + team.row * p.residual_row_stride};]==]

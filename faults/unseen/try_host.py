@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Plants each defect of host.json in turn, builds plumb, runs the decode steps, and takes it out again.
+"""Plants each defect of host.json in turn, builds plumb, runs the decode steps, and removes the defect.
 
     python3 faults/unseen/try_host.py CHECKOUT [NAME...]
 
-CHECKOUT is a checkout of its own (git worktree add) with a build in build/sim. A line per defect: its
-name, and the first finding or "passed". Exit code 1: one passed; 2: one could not be tried.
+CHECKOUT: a separate checkout (git worktree add) with a build in build/sim, since its files are changed.
+Prints a line per defect: its name, and the first finding or "passed". Exit code 1: a defect passed;
+2: a defect could not be tried.
 """
 
 import json
@@ -25,7 +26,7 @@ def planted(source, defect):
 
 
 def finding(checkout):
-    """Exit code and text of a run with the defect. The code is 2 if there was none, or no verdict."""
+    """0 and "passed", 1 and the first finding, or 2 and the reason why there is no verdict."""
     built = subprocess.run(BUILD, cwd=checkout, capture_output=True, text=True)
     if built.returncode:
         return 2, f"does not build: {built.stdout[-400:]}"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writers of paged caches in numpy, each with the choices of the engine that it is named after.
+"""Cache writers in numpy. Each makes the choices of the engine that it is named after.
 
-Layouts: FlashMLA's README (656 bytes of V3.2; 584 bytes of V4: the data of all tokens of a block, then
+Layouts: FlashMLA's README (V3.2: 656 bytes per token; V4: 584 bytes, first the data of all tokens of a block, then
 their scales), DeepGEMM's paged indexer cache (the codes of all keys of a block, then their fp32 scales).
 """
 
@@ -17,14 +17,14 @@ def largest(dialect):
 
 
 def places(slot_mapping, page, skip):
-    """Tokens that are written, their blocks and their offsets in these."""
+    """Tokens that are written, their blocks, and their offsets in the blocks."""
     keep = {"minus_one": slot_mapping != -1, "negative": slot_mapping >= 0, "never": slot_mapping == slot_mapping}[skip]
     tokens = np.flatnonzero(keep)
     return tokens, slot_mapping[tokens] // page, slot_mapping[tokens] % page
 
 
 def quantise(x, group, dialect, amax_floor=0.0, scale_floor=0.0, power_of_two=True):
-    """Codes [tokens, columns] and fp32 scales [tokens, groups] of groups of columns that share a scale."""
+    """Quantises groups of columns. Returns codes [tokens, columns] and fp32 scales [tokens, groups]."""
     groups = x.reshape(len(x), x.shape[1] // group, group)
     amax = np.maximum(np.abs(groups).max(axis=2), np.float32(amax_floor))
     scales = np.maximum(amax / largest(dialect), np.float32(scale_floor))
@@ -35,7 +35,7 @@ def quantise(x, group, dialect, amax_floor=0.0, scale_floor=0.0, power_of_two=Tr
 
 
 def store(cache, blocks, starts, rows):
-    """Bytes of token i to cache[blocks[i], starts[i]:]."""
+    """Writes row i to cache[blocks[i], starts[i]:]."""
     for block, start, row in zip(blocks, starts, np.ascontiguousarray(rows).view(np.uint8)):
         cache[block, start : start + len(row)] = row
 
@@ -81,7 +81,7 @@ def indexer_writer(name, skip, scale_form, floor):
         if shuffled == "planar" or cache_page == 1:
             store(cache, blocks, offsets * head_dim, codes)
             return
-        for tile in range(head_dim // 16):  # [page / 16][head_dim / 16][16 tokens][16 bytes]
+        for tile in range(head_dim // 16):  # layout [page / 16][head_dim / 16][16 tokens][16 bytes]
             starts = offsets // 16 * 16 * head_dim + tile * 256 + offsets % 16 * 16
             store(cache, blocks, starts, codes[:, 16 * tile : 16 * tile + 16])
 

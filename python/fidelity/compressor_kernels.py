@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """V4's compressor in numpy, as vLLM 0.33, vLLM 0.22.1 and SGLang compute it.
 
-A request's tokens stand at the end of its sequence. Its n-th state is complete as soon as n * ratio
-of its tokens are there.
+The tokens of a call are the last ones of each request's sequence. State n (from 1) of a request is complete when
+n * ratio of its tokens exist.
 """
 
 import numpy as np
@@ -17,7 +17,7 @@ def compressor(op, **contract):
 
 
 def closed_states(query_start_loc, seq_lens, ratio):
-    """(token, request, number of the state) of each token that completes one."""
+    """Yields (token, request, index of the state) for each token that completes a state."""
     for request, length in enumerate(seq_lens[:, 0]):
         begin, end = query_start_loc[request : request + 2, 0]
         for n in range(ratio, int(length) + 1, ratio):
@@ -67,7 +67,7 @@ def save_partial_states(kv, score, positions, slot_mapping, ratio, form, states_
 
 
 def partial_state(batch, request, position):
-    """kv and score of a position."""
+    """kv and score of one position, from the cache."""
     rows, start = batch["states_rows"], batch["states_row_stride_bytes"]
     block = batch["block_table"][request, position // rows]
     dtype = np.uint16 if batch["half"] else np.float32
@@ -79,7 +79,7 @@ def partial_state(batch, request, position):
 
 
 def group_window(batch, request, position):
-    """Scores and kv [positions, channels] that the group which ends at `position` is made of."""
+    """Scores and kv [positions, channels] of the group that ends at `position` and, with overlap, of the group before it."""
     dim, ratio = batch["head_dim"], batch["ratio"]
     scores, kvs = [], []
     for group in range(1 if batch["overlap"] else 0, -1, -1):
@@ -89,7 +89,7 @@ def group_window(batch, request, position):
             kv, score = partial_state(batch, request, q)
             if batch.get("ape") is not None:
                 score = score + batch["ape"][q % ratio]
-            # Two series of projections: the first is read by the group behind, the second by their own.
+            # Each position has two projections: the next group uses the first one, its own group the second one.
             own = slice(dim, 2 * dim) if batch["overlap"] and group == 0 else slice(0, dim)
             scores.append(score[own])
             kvs.append(kv[own])
@@ -110,7 +110,7 @@ def compressed_state(batch, request, position):
 
 
 def quantise(x, group, floor):
-    """Codes and bytes of scales of x, which is rounded to bf16."""
+    """Rounds x to bf16 and quantises it. Returns codes and scale bytes."""
     x = round_bf16(x).reshape(-1, group)
     least, amax = np.float32(1e-4), np.abs(x).max(axis=1)
     scale = np.maximum(amax / np.float32(448), least) if floor == "scale" else np.maximum(amax, least) / np.float32(448)
@@ -119,7 +119,7 @@ def quantise(x, group, floor):
 
 
 def entry_of(state, layout, page, offset, floor, pad):
-    """(first byte in the page, bytes) of a state."""
+    """Yields (first byte in the page, bytes) for each part of a state's entry."""
     dim = len(state)
     if layout == "rows":
         yield offset * dim * 2, to_bf16(state).view(np.uint8)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Number formats in numpy, written from their definitions and not from plumb's code.
+"""Number formats in numpy, written from their definitions without plumb's code.
 
 bf16: upper half of an fp32. E4M3FN: bias 7, no infinity, NaN is 0x7f and 0xff (OCP OFP8). E4M3FNUZ: bias 8,
-no negative zero, NaN is 0x80 alone. E8M0: 2^(byte - 127), NaN is 255. E2M1: 0, 0.5, 1, 1.5, 2, 3, 4, 6
+no negative zero, NaN is 0x80 only. E8M0: 2^(byte - 127), NaN is 255. E2M1: 0, 0.5, 1, 1.5, 2, 3, 4, 6
 (both OCP MX 1.0).
 """
 
@@ -49,7 +49,7 @@ def decode(format, codes):
 
 
 def nearest_codes(magnitudes, values, ties="even"):
-    """Index of the magnitude nearest to |value|; above the last one, the last. Ties: "even" index, "toward_zero" or "away"."""
+    """Index of the magnitude nearest to |value|, saturating. Ties go to the "even" index, "toward_zero" or "away"."""
     absolute = np.abs(np.asarray(values, np.float64))
     middle = (magnitudes[:-1].astype(np.float64) + magnitudes[1:]) / 2
     below = np.searchsorted(middle, absolute, side="left")  # a tie counts as below the middle

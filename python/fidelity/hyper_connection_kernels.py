@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hyper-connections in numpy, in fp32. Streams are [tokens, 4, hidden]; fn has K in the order (stream, hidden)."""
+"""Hyper-connections in numpy, in fp32. Streams are [tokens, 4, hidden]. fn is indexed by (stream, hidden) along K."""
 
 import numpy as np
 from formats import from_bf16, round_bf16, to_bf16
@@ -34,7 +34,7 @@ def weighted_sum(weights, streams):
 
 
 def mix(squared, products, streams, call):
-    """squared [tokens, K]: of the mean square; products [tokens, 24]: with fn; streams: of layer_input."""
+    """squared [tokens, K]: operand of the mean square. products [tokens, 24]: x fn^T. streams: for layer_input."""
     finish(products * reciprocal_root(squared, call["rms_eps"]), streams, call)
 
 
@@ -52,7 +52,7 @@ def finish(mixes, streams, call):
 
 
 def mixed_streams(x, residual, post, comb):
-    """post[n] x + sum over m of comb[m, n] residual[m], [tokens, 4, hidden] in fp32."""
+    """post[n] x + sum over m of comb[m, n] residual[m]: fp32 [tokens, 4, hidden]."""
     streams = from_bf16(residual)
     new = [post[:, n, None] * from_bf16(x) + weighted_sum(comb[:, :, n], streams) for n in range(4)]
     return np.stack(new, axis=1)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The lightning indexer: queries, and the scores of keys."""
+"""The lightning indexer in numpy: quantised queries, scores of keys, gathering of keys."""
 
 import numpy as np
 from formats import decode, encode_e4m3, from_bf16, from_ue8m0, round_bf16, ue8m0_ceil
@@ -10,7 +10,7 @@ F32 = np.float32
 
 
 def rotated(q, cos_sin, positions, rope_dim, rope_offset, rope_pairs):
-    """fp32 [tokens, heads, dim]."""
+    """Applies RoPE to bf16 queries. Returns fp32 [tokens, heads, dim]."""
     values = np.array(from_bf16(q))
     half = rope_dim // 2
     table = np.stack([cos_sin[position] for position in positions])[:, None, :]
@@ -26,7 +26,7 @@ def rotated(q, cos_sin, positions, rope_dim, rope_offset, rope_pairs):
 
 
 def transformed(values):
-    """Product with Sylvester's matrix; zeros stand behind values of a width that is no power of two."""
+    """Hadamard transform (Sylvester's matrix). A width that is not a power of two is padded with zeros."""
     dim, matrix = values.shape[-1], np.ones((1, 1), F32)
     while len(matrix) < dim:
         matrix = np.block([[matrix, matrix], [matrix, -matrix]])
@@ -93,7 +93,7 @@ def indexer_q_of_sglang_for_v4(**call):
 
 
 def scores(q, keys, key_scale, weights):
-    """q [heads, dim], keys [n, dim], all fp32: [n]."""
+    """Scores [n] of keys [n, dim] for the queries [heads, dim] of one token, all fp32."""
     products = np.maximum(keys @ q.T, F32(0))
     return (products @ weights) * key_scale
 
@@ -126,7 +126,7 @@ def mqa_logits_of_scaled_keys(**call):
 
 
 def tokens_of(block, page, dim, shuffled):
-    """[page, dim] codes and [page] fp32 scales of a block's bytes."""
+    """Codes [page, dim] and fp32 scales [page] of a block's bytes."""
     codes, scale = block[: page * dim], block[page * dim : page * (dim + 4)]
     if shuffled and page > 1:
         codes = codes.reshape(page // 16, dim // 16, 16, 16).transpose(0, 2, 1, 3)
@@ -166,7 +166,7 @@ def paged_mqa_logits_of_scaled_keys(**call):
 
 
 def gathered(call, requests):
-    """requests: that of each row, or one outside of the batch."""
+    """`requests`: request of each row; a number outside of the batch skips the row."""
     starts, page, dim = call["cu_seq_lens"].ravel().astype(np.int64), call["cache_page"], call["head_dim"]
     rows = np.arange(len(requests))
     inside = (requests >= 0) & (requests < call["requests"])
@@ -228,6 +228,6 @@ def new_schedule_of_deepgemm(context_lens, schedule, slots, split_kv, atoms):
 
 @kernel("paged_mqa_logits_metadata", platforms="sim-*")
 def schedule_of_whole_requests(context_lens, schedule, slots, atoms):
-    """No request is divided: another partition in order."""
+    """Assigns whole requests, in order: a partition other than plumb's, and as right."""
     schedule[:, 0] = np.arange(slots + 1) * len(context_lens) // slots * atoms
     schedule[:, 1] = 0

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The RMSNorm family and RoPE in numpy, in fp32, under each declared contract.
 
-A function with `twice` or `factor` in its name rounds the normalised row to bf16 before the next product.
+Functions with `twice` or `factor` in their names round to bf16 before the next product: `twice` the normalised row,
+`factor` also 1/rms.
 """
 
 import numpy as np
@@ -13,7 +14,7 @@ np.seterr(all="ignore")  # adversarial rows hold infinities and NaN
 
 
 def normalised(x, weight, eps, rounding, squared=None):
-    """`squared`: what the mean square is of, by default x."""
+    """`squared`: array whose mean square is used; default: x."""
     squared = x if squared is None else squared
     root = np.sqrt(np.mean(squared * squared, axis=-1, keepdims=True) + np.float32(eps))
     y = x * round_bf16(np.float32(1) / root) if rounding == "factor" else x / root
@@ -23,7 +24,7 @@ def normalised(x, weight, eps, rounding, squared=None):
 
 
 def rotated(x, cos_sin, positions, direction):
-    """The last 64 of x [tokens, heads, 512] in neighbouring pairs."""
+    """Applies RoPE to the last 64 dims of x [tokens, heads, 512], in neighbouring pairs."""
     turns = cos_sin[positions][:, None, :]
     cosine, sine = turns[..., : ROPE // 2], direction * turns[..., ROPE // 2 :]
     y = x.copy()
@@ -127,7 +128,7 @@ def q_head_rms_norm_rope_twice(q, positions, cos_sin, out, eps):
 
 @kernel("q_head_rms_norm_rope", contract={"rounding": "factor", "placement": "copy"}, platforms="sim-*")
 def q_head_rms_norm_rope_factor(q, positions, cos_sin, out, eps):
-    """transformers 5.23: the factor has the format of q."""
+    """transformers 5.23: 1/rms is rounded to the format of q."""
     out[:] = to_bf16(rotated(normalised(from_bf16(q), None, eps, "factor"), cos_sin, positions, 1))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Quantisation as engines do it."""
+"""Quantisers of engines in numpy."""
 
 import numpy as np
 from formats import E2M1, encode_e4m3, from_bf16, from_ue8m0, nearest_codes, ue8m0_ceil
@@ -11,7 +11,7 @@ LARGEST = {"e4m3fn": F32(448), "e4m3fnuz": F32(224)}
 
 
 def groups_of(x, size):
-    """fp32 [tokens, groups, size], zeros behind the last column."""
+    """fp32 [tokens, groups, size]. The last group is padded with zeros."""
     values = from_bf16(x)
     missing = -values.shape[1] % size
     return np.pad(values, ((0, 0), (0, missing))).reshape(len(values), (values.shape[1] + missing) // size, size)
@@ -23,7 +23,7 @@ def quantise(values, scale, dialect, quotient):
 
 
 def packed(exponents, filler):
-    """int32 [tokens, words], the first group in the low byte."""
+    """Packs exponents into int32 [tokens, words], the first group in the low byte."""
     missing = -exponents.shape[1] % 4
     codes = np.pad(exponents, ((0, 0), (0, missing)), constant_values=filler)
     return np.ascontiguousarray(codes).view(np.int32)
@@ -63,7 +63,7 @@ def packed_by_deep_gemm(**call):
 
 @kernel("per_token_group_quant_fp8", contract={"filler": "94", "padding_rows": "untouched"}, platforms="sim-*")
 def packed_by_triton(**call):
-    """vLLM's packed Triton kernel: masked zeros under a floor of 1e-10, 2^-33."""
+    """vLLM's packed Triton kernel. Missing groups are masked zeros; their scale is the floor 1e-10, so the byte is 94 (2^-33)."""
     per_token_group_quant(call, 94, False)
 
 
@@ -79,7 +79,7 @@ def packed_by_tile_kernels(**call):
 
 
 def quarter_down(amax, rounded):
-    """Bytes of amax / 4 rounded down to a power of two. `rounded`: the mantissa has one bit first."""
+    """Bytes of amax / 4 rounded down to a power of two. `rounded`: the mantissa is first rounded to one bit."""
     bits = amax.astype(F32).view(np.uint32) + np.uint32(0x200000 if rounded else 0)
     return np.clip((bits >> 23).astype(np.int32) - 2, 0, 254)
 
@@ -97,7 +97,7 @@ def mxfp4(x, q, scales, floor, ties, keeps_zero, rule="rceil"):
 
 @kernel("mxfp4_quant", contract={"floor": "0x1.8p-124", "ties": "even", "negative_zero": "kept"}, platforms="sim-*")
 def mxfp4_of_hardware(x, q, scales):
-    """cvt.rn.satfinite.e2m1x2, with which vLLM and DeepSeek's fp4_act_quant write."""
+    """The instruction cvt.rn.satfinite.e2m1x2, which vLLM and DeepSeek's fp4_act_quant use."""
     mxfp4(x, q, scales, F32(6 * 2.0**-126), "even", True)
 
 
@@ -109,13 +109,13 @@ def mxfp4_of_helper(x, q, scales):
 
 @kernel("mxfp4_quant", contract={"floor": "0x1p-125", "ties": "away", "negative_zero": "kept", "scale_rule": "even"}, platforms="sim-*")
 def mxfp4_of_aiter(x, q, scales):
-    """AITER's dynamic_mxfp4_quant. From 1.75 * 2^127 on its byte is 254, and not 253 as here."""
+    """AITER's dynamic_mxfp4_quant. For amax from 1.75 * 2^127 on, AITER's byte is 254, here it is 253."""
     mxfp4(x, q, scales, F32(2.0**-125), "away", True, "even")
 
 
 @kernel("mxfp4_quant", contract={"floor": "0x1p-125", "ties": "even", "negative_zero": "kept", "scale_rule": "floor"}, platforms="sim-*")
 def mxfp4_of_torchao(x, q, scales):
-    """torchao's to_mx by default. Under byte 0 it divides by 2^-126."""
+    """torchao's to_mx with its default mode. A group with byte 0 is divided by 2^-126."""
     mxfp4(x, q, scales, F32(2.0**-125), "even", True, "floor")
 
 

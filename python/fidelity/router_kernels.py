@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Router ops as engines compute them. Functions are evaluated in double and rounded to fp32."""
+"""Router ops of engines in numpy. Functions are evaluated in double and rounded to fp32."""
 
 import numpy as np
 from formats import from_bf16, round_bf16
@@ -14,7 +14,7 @@ def fp32(function, x):
 
 
 def exp(x):
-    return np.exp(np.asarray(x, np.float64)).astype(F32)  # 3.4e38 and above: infinity
+    return np.exp(np.asarray(x, np.float64)).astype(F32)  # 3.4e38 and above become infinity
 
 
 def logits_of(array):
@@ -22,7 +22,7 @@ def logits_of(array):
 
 
 def descending(values):
-    """Indices by falling value, equal ones by rising index, NaN first."""
+    """Indices by descending value. Equal values are in order of index, NaN comes first."""
     return np.lexsort((np.arange(len(values)), -np.nan_to_num(values, nan=np.inf, posinf=np.inf, neginf=-np.inf)))
 
 
@@ -44,7 +44,7 @@ def weights_of(scores, renormalize, scale):
 
 
 def small_experts(x, bias, n_group, topk_group, topk, score=tanh_sigmoid):
-    """fp32 throughout; what is not finite is ordered by its bits."""
+    """fp32 throughout. Non-finite values are ordered by their bits."""
     scores = score(x)
     choice = scores + bias
     best = descending(two_best(choice, n_group))[:topk_group]
@@ -54,8 +54,8 @@ def small_experts(x, bias, n_group, topk_group, topk, score=tanh_sigmoid):
 
 
 def generic(x, bias, n_group, topk_group, topk, rounded, score=tanh_sigmoid, guarded=True):
-    """Scores, biases and sums in the format of the logits. If `guarded`, an expert without a finite logit is not
-    chosen, and expert 0 stands where nothing is left."""
+    """Scores, biases and sums are in the format of the logits. If `guarded`, experts without a finite logit are not
+    chosen, and expert 0 fills the remaining places."""
     scores = rounded(score(x))
     choice = rounded(scores + rounded(bias))
     best = descending(rounded(two_best(choice, n_group)))[:topk_group]
@@ -68,7 +68,7 @@ def generic(x, bias, n_group, topk_group, topk, rounded, score=tanh_sigmoid, gua
 
 
 def bf16_sigmoid(x):
-    """Of bf16 tensors: the tanh and the score are rounded each."""
+    """Sigmoid of bf16 tensors by tanh. The tanh and the score are each rounded to bf16."""
     return round_bf16(F32(0.5) * round_bf16(np.tanh(F32(0.5) * x)) + F32(0.5))
 
 
@@ -80,7 +80,7 @@ def has_small_experts(experts, n_group, topk_group, topk):
 
 @kernel("grouped_topk", contract={"arithmetic": "logits_format", "nonfinite": "guard_choice_only", "kernel_domain": "small_experts_in_fp32", "bias_format": "fp32"}, platforms="sim-*")
 def grouped_topk_vllm(logits, bias, weights, ids, n_group, topk_group, topk, renormalize, routed_scaling_factor):
-    """vLLM 0.22.1 and 0.33: the kernel is chosen by shape."""
+    """vLLM 0.22.1 and 0.33. The shape decides which of two kernels runs."""
     rounded = round_bf16 if logits.dtype == np.uint16 else (lambda x: x)
     for token, x in enumerate(logits_of(logits)):
         if has_small_experts(len(x), n_group, topk_group, topk):
@@ -117,13 +117,13 @@ def grouped_topk_of_flag_gems(logits, bias, weights, ids, n_group, topk_group, t
 
 
 def unsorted(values, count):
-    """Indices of the `count` largest as torch.topk(sorted=False) may return them: in any order, any of equal ones, NaN first."""
+    """Indices of the `count` largest values as torch.topk(sorted=False) may return them: any order, any choice of equal values, NaN first."""
     return np.argpartition(-np.nan_to_num(values, nan=np.inf, posinf=np.inf, neginf=-np.inf), count - 1)[:count]
 
 
 @kernel("grouped_topk", contract={"arithmetic": "fp32", "nonfinite": "ordered_bits", "kernel_domain": "everywhere", "bias_format": "fp32", "ties": "any", "order": "any"}, platforms="sim-*")
 def grouped_topk_of_torch(logits, bias, weights, ids, n_group, topk_group, topk, renormalize, routed_scaling_factor):
-    """transformers 5.23 for V3.2, and vLLM's path without a kernel."""
+    """transformers 5.23 for V3.2, and vLLM's fallback in torch."""
     for token, x in enumerate(logits_of(logits)):
         scores = exp_sigmoid(x)
         choice = scores + bias
@@ -173,7 +173,7 @@ def normalised(scores, divisor, renormalize, scale):
 
 
 def route(softplus, choose, divisor, call):
-    """`choose(x, scores, bias, topk)` gives ids and what their weights are made of."""
+    """`choose(x, scores, bias, topk)` returns the ids and the values from which their weights are computed."""
     is_padding, tokens, topk = call["is_padding"], call["tokens"], call["topk"]
     if call["token_expert_indices"] is not None:
         call["token_expert_indices"][:] = np.arange(topk) * tokens + np.arange(tokens)[:, None]
@@ -193,7 +193,7 @@ def nan_loses(x, scores, bias, topk):
 
 
 def blanked(x, scores, bias, topk):
-    """Maxima one after the other; a NaN in front is not overtaken; the weight is what the bias leaves."""
+    """Takes one maximum after the other. A NaN at index 0 wins every comparison. The weight is the choice minus the bias."""
     choice = scores + bias
     chosen, parts = [], []
     for _ in range(topk):
@@ -219,7 +219,7 @@ def dsv4_topk(**call):
 
 @kernel("sqrt_softplus_topk", contract={**SCORE_OF_VLLM, "nan_score": "zero", "weight": "score"}, platforms="sim-*")
 def dsv4_topk_guarded(**call):
-    """The same after 0.33: a weight that is NaN becomes 0."""
+    """As dsv4_topk after vLLM 0.33: a NaN weight becomes 0."""
 
     def choose(x, scores, bias, topk):
         chosen, parts = nan_loses(x, scores, bias, topk)

@@ -3,9 +3,9 @@
 
     python python/fidelity/suite.py [--tier default] [--platform sim-sm90] [FAMILY | FAMILY::FUNCTION]...
 
-Each function is a kernel that is right under the contract that it declares: a failed case is a false
-alarm of plumb's, or an error of the function. Every op has at least one function. Exit code 0: all
-selected cases passed, and the whole suite has all ops.
+Each function is a kernel that is right under its declared contract. So a failed case is a false alarm of plumb or an
+error in the function. Every op has at least one function. Exit code 0: all selected cases passed, and the whole suite
+covers all ops.
 """
 
 import argparse
@@ -45,7 +45,7 @@ def main():
     for family, kernel in selected(chosen.kernels):
         file = f"{HERE / family}_kernels.py::{kernel.name}"
         report = plumb_kernels.run(file, op=kernel.op, tier=chosen.tier, platform=chosen.platform, jobs=chosen.jobs)
-        # A composition runs the plain ops too, which are other functions.
+        # Compositions are left out, because they also run plain ops, which belong to other functions.
         outcomes = [one.outcome for one in report.cases if not one.case.endswith("/composition")]
         good = report.passed and "skipped" not in outcomes
         wrong += not good

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Top-k per row in numpy. Each order of NaN has an engine: torch.topk puts every NaN on top, a radix
-select over fp32 keys orders NaN by its sign, and a select that bins on half precision may lose NaN.
-torch.topk takes -0 and +0 for equal, a radix select orders them by sign.
+"""Top-k per row in numpy, with the orders of NaN and zeros that engines have. torch.topk puts every NaN on top, a radix
+select over fp32 keys orders NaN by sign, and a select that bins in half precision may lose NaN. For torch.topk -0 equals
++0, a radix select orders them by sign.
 """
 
 import numpy as np
@@ -27,7 +27,7 @@ def largest(window, k, keys):
 
 
 def largest_without_nan(window, k):
-    """Entries that are NaN are never found: a row with too few others ends early."""
+    """NaN entries are never selected, so a row may have fewer than k indices."""
     if len(window) <= k:
         return np.arange(len(window))
     order = np.argsort(-keys_by_sign(window), kind="stable")

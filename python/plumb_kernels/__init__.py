@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Judges results of the GPU kernels of DeepSeek-V4 and V3.2 inference against a CPU truth.
+"""Judges results of GPU kernels for DeepSeek-V4 and V3.2 inference against a CPU truth.
 
     report = plumb_kernels.judge("rms_norm", x=x, weight=weight, out=out, eps=1e-6)
     assert report.passed, report
 
-Arrays are numpy's, or anything else that speaks DLPack (torch, jax, cupy). bf16 is uint16 in
-numpy, and fp8 is uint8: bit patterns. Sizes follow from the shapes of the arrays. docs/python.md
-has more.
+Arrays are numpy's, or any that support DLPack (torch, jax, cupy). In numpy, bf16 is uint16 and fp8 is uint8: bit
+patterns. Sizes are taken from the shapes of the arrays. docs/python.md has more.
 """
 
 from __future__ import annotations
@@ -59,15 +58,15 @@ class Argument:
 
     name: str
     kind: str
-    type: str  # of elements
-    shape: str  # in terms of other arguments; of an integer its range
+    type: str  # type of the elements
+    shape: str  # in terms of other arguments; for an integer: its range
     says: str
     optional: bool
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class TensorReport:
-    """The verdict on one output. Rows are rows of the last dimension, in row-major order."""
+    """The verdict on one output. A row is the last dimension; rows are numbered in row-major order."""
 
     tensor: str
     passed: bool
@@ -77,10 +76,10 @@ class TensorReport:
     wrong_elements: int
     wrong_rows: list[int]
     margin: float  # largest error over bound
-    failures: list[str]  # a line for each failed check
-    pattern: str  # what the wrong rows look like, if it is known
-    value: np.ndarray | None = None  # floating-point outputs: exact values,
-    bound: np.ndarray | None = None  # largest error that the declared arithmetic explains,
+    failures: list[str]  # one line per failed check
+    pattern: str  # what the wrong rows look like, if known
+    value: np.ndarray | None = None  # floating-point outputs: exact values
+    bound: np.ndarray | None = None  # largest error that the declared arithmetic explains
     error_over_bound: np.ndarray | None = None  # error / bound, NaN for elements that are not promised
 
     def __repr__(self) -> str:
@@ -91,11 +90,11 @@ class TensorReport:
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Report:
-    """The verdict on a call. Its text is plumb's. A call without a judged output does not pass."""
+    """The verdict on a call. str() gives plumb's text. A call without a judged output does not pass."""
 
     op: str
     tensors: list[TensorReport]
-    right_if: str = ""  # of a failed call: the contract under which it is right, in words
+    right_if: str = ""  # for a failed call: the contract under which it is right, in words
 
     @property
     def passed(self) -> bool:
@@ -118,11 +117,11 @@ class Report:
 
 @dataclasses.dataclass(frozen=True)
 class RightOutput:
-    """What is right for an output: its bits, and for floating-point outputs the exact value and how far off one may be.
+    """The right result for an output: its bits, and for floating-point outputs the exact value and its error bounds.
 
-    An honest result is round(value + e) with |e| of standard deviation sigma and of worst at most
-    (infinity, where that has no closed form). bound is the largest honest |result - value|: six
-    sigma or worst, whichever is less, and the rounding to the stored type.
+    A right result is round(value + e), where e has the standard deviation sigma and |e| <= worst (infinity if there is
+    no closed form). bound is the largest |result - value| of a right result: the smaller of six sigma and worst, plus the
+    rounding to the stored type.
     """
 
     stored: np.ndarray
@@ -133,26 +132,25 @@ class RightOutput:
 
 
 def ops() -> dict[str, str]:
-    """Each op's name, and what it does."""
+    """Names of all ops, and what each computes."""
     return _plumb.ops()
 
 
 def arguments(op: str) -> list[Argument]:
-    """Arguments of judge() and reference() for this op."""
+    """The arguments of judge() and reference() for this op."""
     return [Argument(**one) for one in _plumb.arguments(op)]
 
 
 def launch_arguments(op: str) -> dict[str, str]:
-    """Names of the arguments that a @kernel of this op may take: tensor, integer, real or word."""
+    """Arguments that a @kernel of this op may take, by name: tensor, integer, real or word."""
     return _plumb.launch_arguments(op)
 
 
 def judge(op: str, /, *, numerics: Mapping[str, float | str] | None = None, **call: Any) -> Report:
     """Judges the outputs of one call of a kernel.
 
-    Takes every tensor by its name, inputs and outputs. For a tensor that the op changes in place,
-    `x_before` are its bytes before the call. Other arguments are listed by arguments(op). Raises
-    BadCall, a ValueError, for arguments that contradict each other.
+    Takes every tensor by its name, inputs and outputs. For a tensor `x` that the op changes in place, `x_before` is its
+    contents before the call. arguments(op) lists all arguments. Raises BadCall, a ValueError, for contradictory arguments.
     """
     tensors, right_if = _plumb.judge(op, *_sorted(op, call), _numbers(numerics or {}))
     return Report(op, [TensorReport(**one) for one in tensors], right_if)
@@ -165,7 +163,7 @@ def reference(op: str, /, *, numerics: Mapping[str, float | str] | None = None, 
 
 
 def bf16(values: Any) -> np.ndarray:
-    """Numbers rounded to bfloat16, to nearest even, as bit patterns (uint16)."""
+    """Rounds numbers to bfloat16 (nearest even). Returns bit patterns (uint16)."""
     bits = np.asarray(values, dtype=np.float32).view(np.uint32)
     rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
     nan = np.isnan(np.asarray(values, dtype=np.float32))
@@ -182,7 +180,7 @@ def _is_array(value: Any) -> bool:
 
 
 def _bits(dtype: str) -> bool:
-    """True of types that numpy lacks: they go by as bit patterns."""
+    """True for types that numpy lacks. Their arrays are passed as bit patterns."""
     return dtype.startswith(("bfloat16", "float8_"))
 
 
@@ -197,9 +195,9 @@ def _on_the_host(name: str, value: Any) -> Any:
         return value
     if hasattr(value, "get"):  # cupy
         value = value.get()
-    if not isinstance(value, np.ndarray):  # jax; any other
+    if not isinstance(value, np.ndarray):  # jax, or any other
         value = np.asarray(value) if hasattr(value, "__array__") else np.from_dlpack(value)
-    if _bits(value.dtype.name):  # of ml_dtypes
+    if _bits(value.dtype.name):  # types of ml_dtypes
         return value.view(np.uint8 if value.dtype.itemsize == 1 else np.uint16)
     if value.dtype.kind not in "iufb":
         raise BadCall(f"{name}: an array of {value.dtype} is nothing that an op has")

@@ -13,7 +13,7 @@ _LATEST_SECONDS = 0.2
 
 
 class EndedStep(Protocol):
-    """What the writer needs of a step."""
+    """Members of a step that the writer uses."""
 
     bytes: int
 
@@ -26,18 +26,18 @@ class EndedStep(Protocol):
 
 
 class BackgroundWriter:
-    """Writes steps in a thread. An engine that is faster waits while more than `memory` bytes are not written.
+    """Writes steps in a thread. If more than `memory` bytes wait to be written, the engine waits.
 
-    The thread needs Python's lock, and the engine wants it back as soon as the device is done. So a step is written
-    while a later replay runs: the engine calls `device_is_busy` behind each one, and nothing wakes the thread before. Without a
-    replay the step waits 0.2 to 0.4 s.
-    While a writer exists, a thread that wants the lock waits 0.1 ms for it and not 5 ms.
+    The thread needs Python's lock, which the engine needs again as soon as the device is done. So a step is written
+    while a later replay runs: the engine calls `device_is_busy` after each replay, and only that wakes the thread.
+    Without a replay the step waits 0.2 to 0.4 s.
+    While a writer exists, a thread gets the lock after 0.1 ms of waiting instead of 5 ms.
     """
 
     def __init__(self, memory: int):
         self._memory = memory
         self._steps: collections.deque[EndedStep] = collections.deque()  # the first one is being written
-        self._free_to_write = 0  # of these steps
+        self._free_to_write = 0  # number of these steps that may be written now
         self._closed = False
         self._error: BaseException | None = None
         self._changed = threading.Condition()
@@ -47,8 +47,8 @@ class BackgroundWriter:
         self._thread.start()
 
     def submit(self, step: EndedStep) -> None:
-        """Raises what went wrong with an earlier step."""
-        self._steps.append(step)  # the lock is not needed, and the device has nothing to do
+        """Adds a step. Raises an error of an earlier step."""
+        self._steps.append(step)  # without the lock: a deque's append is atomic, and the device is idle now
         if not step.has_replays():
             with self._changed:
                 self._free_to_write = len(self._steps)
@@ -106,7 +106,7 @@ class BackgroundWriter:
                 self._steps.popleft()
                 self._free_to_write = max(0, self._free_to_write - 1)
                 self._changed.notify_all()
-            del step  # its memory is used again
+            del step  # frees its memory for reuse
 
     def _next(self) -> EndedStep | None:
         with self._changed:

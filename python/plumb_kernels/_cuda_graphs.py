@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What recording inside graphs needs of torch. The tests have a class with these methods for graphs of numpy functions."""
+"""The torch functions that recording inside graphs needs. Tests have a class with the same methods for graphs of numpy functions."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ import numpy as np
 
 @dataclasses.dataclass
 class Fetch:
-    """Bytes on their way to the host."""
+    """A copy of bytes from the device to the host that is under way."""
 
-    memory: Any  # of the device
+    memory: Any  # on the device
     size: int
-    staged: Any  # an event: the bytes are there
+    staged: Any  # event: the bytes are in `memory`
     kept: np.ndarray | None = None  # pinned memory of the host
-    sent: Any = None  # an event: they are there as well
+    sent: Any = None  # event: they are in `kept`
 
 
 class CudaGraphs:
-    """Graphs and memory of a GPU. ROCm's torch has the same names."""
+    """Graphs and memory of a GPU. torch for ROCm has the same names."""
 
     def __init__(self) -> None:
         import torch
 
         self._torch = torch
         self.graph_class = torch.cuda.CUDAGraph
-        self._sender: Any = None  # the stream of copies to the host
+        self._sender: Any = None  # stream of the copies to the host
         self._sending = threading.Lock()
-        self._staged: dict[int, list[Fetch]] = {}  # by size: whose memory is used again
-        self._free_on_host: dict[int, list[Any]] = {}  # by size: pinned memory that nobody uses
+        self._staged: dict[int, list[Fetch]] = {}  # by size, for reuse of their memory
+        self._free_on_host: dict[int, list[Any]] = {}  # by size: pinned memory that is not in use
 
     def arena(self, size: int, value: int) -> Any:
-        """Bytes of this value, outside the pools of graphs as long as no capture is going on."""
+        """Bytes of this value. Outside of a capture they do not come from a graph's pool."""
         with self._torch.inference_mode(False):
             return self._torch.full((size,), value, dtype=self._torch.uint8, device="cuda")
 
@@ -48,30 +48,30 @@ class CudaGraphs:
         return bool(getattr(tensor, "is_cuda", False))
 
     def _bits(self, tensor: Any) -> Any:
-        # A view of the same element size works with any strides, and copies of bits keep the payload of a NaN.
+        # Viewing as integers of the same size works for any strides, and copying bits keeps NaN payloads.
         torch = self._torch
         bits = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[tensor.element_size()]
         return tensor.detach().view(bits)
 
     def copy(self, tensor: Any, side: Any) -> None:
-        """Copies a tensor into bytes of an arena. During a capture this becomes a node."""
+        """Copies a tensor into bytes of an arena. During a capture the copy becomes a graph node."""
         with self._torch.no_grad():
             bits = self._bits(tensor)
             side.view(bits.dtype).view(bits.shape).copy_(bits)
 
     def gather(self, tensor: Any, index: Any, side: Any) -> None:
-        """Copies the numbers of the first dimension that `index` holds when the node runs."""
+        """Copies the slices of the first dimension whose numbers `index` holds when the node runs."""
         with self._torch.no_grad():
             bits = self._bits(tensor)
             out = side.view(bits.dtype).view((len(index), *bits.shape[1:]))
             self._torch.index_select(bits, 0, index, out=out)
 
     def index(self, side: Any) -> Any:
-        """A tensor of numbers in these bytes."""
+        """Index tensor (int64) over these bytes."""
         return side.view(self._torch.int64)
 
     def write_indexes(self, indexes: list[tuple[Any, list[int]]]) -> Any:
-        """Sends numbers to index tensors. The result has to live until the current stream has passed this place."""
+        """Sends numbers to index tensors. The caller keeps the result until the current stream has passed this point."""
         host, kept = self._host_bytes(8 * sum(len(numbers) for _, numbers in indexes))
         sent, values, first = host.view(self._torch.int64), kept.view(np.int64), 0
         for index, numbers in indexes:
@@ -82,7 +82,7 @@ class CudaGraphs:
         return kept
 
     def fetch(self, side: Any) -> Fetch:
-        """Copies bytes of an arena within the device's memory, behind what the current stream has to do. `send` brings them to the host."""
+        """Copies bytes of an arena to other device memory, in order with the current stream. `send` then copies them to the host."""
         size = side.numel()
         staged = self._staged.setdefault(_rounded_up(size), [])
         if len(staged) < 2:
@@ -99,7 +99,7 @@ class CudaGraphs:
         return made
 
     def send(self, fetch: Fetch) -> None:
-        """Begins to copy to the host, in a stream of its own."""
+        """Starts the copy to the host on a separate stream."""
         torch = self._torch
         with self._sending:
             if fetch.sent is not None:
@@ -113,10 +113,10 @@ class CudaGraphs:
             fetch.sent = self._sender.record_event()
 
     def _host_bytes(self, size: int) -> tuple[Any, np.ndarray]:
-        """Pinned memory as a tensor and as an array. It is given out again when nobody has the array or a part of it."""
+        """Pinned memory as a tensor and as an array. It is reused after the array and all views of it are gone."""
         free = self._free_on_host.setdefault(_rounded_up(size), [])
         whole = free.pop() if free else self._new_bytes(_rounded_up(size), pin_memory=True)
-        array = whole.numpy()  # what all views of it refer to
+        array = whole.numpy()  # the base of all views
         weakref.finalize(array, free.append, whole)
         return whole[:size], array[:size]
 
@@ -133,7 +133,7 @@ class CudaGraphs:
         return kept
 
     def storage(self, tensor: Any) -> Any:
-        """A reference that does not keep the memory of the tensor."""
+        """A reference that does not keep the tensor's memory alive."""
         from torch.multiprocessing.reductions import StorageWeakRef
 
         return StorageWeakRef(tensor.untyped_storage())
@@ -161,18 +161,18 @@ class CudaGraphs:
 
 
 def _rounded_up(size: int) -> int:
-    """To a power of two: graphs of several sizes share memory."""
+    """Rounds up to a power of two, so that graphs of similar sizes share memory."""
     return 1 << max(12, (size - 1).bit_length())
 
 
 class Places:
-    """Which memory of the allocator belongs to pools of graphs, and which is in use."""
+    """State of the allocator: which memory belongs to pools of graphs, and which is in use."""
 
     def __init__(self, snapshot: list[dict[str, Any]]):
         self._segments = snapshot
 
     def state(self, pointer: int) -> str:
-        """"pool", "used", "free", or "unknown" for memory of another allocator."""
+        """"pool", "used" or "free"; "unknown" for memory of another allocator."""
         for segment in self._segments:
             if segment["address"] <= pointer < segment["address"] + segment["total_size"]:
                 if tuple(segment["segment_pool_id"]) != (0, 0):

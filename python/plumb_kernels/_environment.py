@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A recording that environment variables ask for: of worker processes that an engine starts."""
+"""Starts a recording from environment variables, for worker processes that an engine starts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def from_environment() -> Recorder | None:
     """Records until the process ends, if PLUMB_RECORD is set. An engine's plug-in entry point calls this.
 
     PLUMB_RECORD=FOLDER[:OPTION=VALUE,…] with the options ops, layers, steps (several: 0+3+8-12), budget, rows.
-    PLUMB_TAPS=MODULE:FUNCTION names what gives the taps, as record() takes it.
+    PLUMB_TAPS=MODULE:FUNCTION names the function that gives the taps to record().
     """
     wanted = os.environ.get("PLUMB_RECORD")
     if not wanted:
@@ -36,7 +36,7 @@ def from_environment() -> Recorder | None:
 
 
 def parse(text: str) -> tuple[str, dict[str, Any]]:
-    """The folder and the options of PLUMB_RECORD. A colon of the folder has no "=" behind it."""
+    """Folder and options of PLUMB_RECORD. A colon without "=" after it belongs to the folder."""
     folder, colon, listed = text.rpartition(":")
     if not colon or "=" not in listed:
         folder, listed = text, ""
@@ -68,7 +68,7 @@ _PARSERS = {"ops": lambda text: text.split("+"), "layers": _numbers, "steps": _n
 
 
 def rank_of_process() -> int:
-    """torch.distributed's number of this process, or that of a launcher."""
+    """Rank of this process in torch.distributed, or the RANK variable of a launcher."""
     torch = sys.modules.get("torch")
     if torch is not None and torch.distributed.is_available() and torch.distributed.is_initialized():
         return int(torch.distributed.get_rank())

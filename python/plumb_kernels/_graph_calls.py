@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls inside captured graphs.
+"""Records calls inside captured graphs.
 
-A call in a capture is recorded by nodes: each tensor is copied into a side buffer where the call stands. A replay
-fills the side buffers, and they are read out behind it. Side buffers come from an arena that is allocated in front of
-the capture: memory that is allocated during a capture belongs to the graph's pool, where other graphs re-use it.
+In a capture, a call is recorded by graph nodes that copy each of its tensors into a side buffer. A replay fills the
+side buffers, which are read out after it. They are part of an arena that is allocated before the capture: memory
+allocated during a capture would belong to the graph's pool, and other graphs would reuse it.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from ._trace_writer import Step, Trace, call_header, plain_numbers
 
 _ALIGNMENT = 256
 _INDEX_BYTES = 1 << 20
-_UNWRITTEN = 0xFF  # NaN as a float, -1 as an integer: a copy that never ran is seen
+_UNWRITTEN = 0xFF  # NaN as a float, -1 as an integer: shows a copy that never ran
 
 
 @dataclasses.dataclass
 class ChosenBlocks:
-    """The blocks of paged caches that one graph copies: chosen in front of each replay."""
+    """Blocks of paged caches that one graph copies. They are chosen before each replay."""
 
-    blocks: Any  # numbers, or a callable that returns them
+    blocks: Any  # block numbers, or a callable that returns them
     at_most: int
     index: Any
     tensors: int = 0
@@ -38,24 +38,24 @@ class ChosenBlocks:
 
 @dataclasses.dataclass
 class CapturedTensor:
-    """One tensor of a call: a side buffer, or what replaces it."""
+    """One tensor of a captured call: its side buffer, or the source that replaces it."""
 
     layout: dict[str, Any]
     constant: bool
-    first: int = 0  # bytes in the arena
+    first: int = 0  # offset in the arena, in bytes
     size: int = 0
-    total: int | None = None  # rows of a tensor of which chosen rows are copied
+    total: int | None = None  # rows of the tensor, if only chosen rows are copied
     blocks: Any = None
     chosen: ChosenBlocks | None = None
-    stored: StoredTensor | None = None  # values of the capture: of tensors of the host
-    kept: dict[str, Any] | None = None  # of a parameter, when it was read once
-    current: Any = None  # a callable, or a parameter: read at each replay
+    stored: StoredTensor | None = None  # tensors of the host: values at the capture
+    kept: dict[str, Any] | None = None  # parameters: values, once read
+    current: Any = None  # a callable, or a parameter, that is read at each replay
     storage: Any = None
-    owner: Any = None  # a weak reference
+    owner: Any = None  # weak reference
 
 
 class CapturedCall:
-    """A call that has begun in a capture. `end` adds what it wrote."""
+    """A call that has begun in a capture. `end` adds the tensors that it wrote."""
 
     def __init__(self, graph: CapturedGraph, op: str, described: dict[str, Any]):
         self._graph = graph
@@ -84,17 +84,17 @@ class CapturedGraph:
     def __init__(self, graphs: GraphCalls):
         self.owner, self._device = graphs, graphs.device
         self.sampler = graphs.sampler
-        self.arena, self._indexes = graphs.side, graphs.indexes  # kept as long as the graph: its nodes write there
+        self.arena, self._indexes = graphs.side, graphs.indexes  # live as long as the graph, whose nodes write there
         self.start = self.end = self.arena.used
         self.calls: list[CapturedCall] = []
         self.read_at_replays: list[CapturedTensor] = []
         self.replays = 0
-        self.rows: dict[int, Any] = {}  # index tensors for so many rows
-        self.rows_of_step = -1  # whose numbers they hold
+        self.rows: dict[int, Any] = {}  # index tensors by total number of rows
+        self.rows_of_step = -1  # step for which they hold row numbers
         self.blocks: dict[tuple[int, int], ChosenBlocks] = {}
 
     def copy(self, value: Any, total: int | None) -> CapturedTensor:
-        """A node that copies this tensor."""
+        """Adds a node that copies this tensor."""
         if callable(value) or (isinstance(value, Described) and callable(value.tensor)):
             wanted = resolved(value)
             self.read_at_replays.append(CapturedTensor(layout_of(wanted), is_constant(wanted), current=value, total=self._cut(total)))
@@ -156,7 +156,7 @@ def _itemsize(tensor: Any) -> int:
 
 
 class Arena:
-    """Bytes of a device, given out from the start to the end."""
+    """Bytes of a device, handed out from start to end."""
 
     def __init__(self, device: Any, size: int, value: int):
         self.bytes, self.size, self.used = device.arena(size, value), size, 0
@@ -170,7 +170,7 @@ class Arena:
 
 
 class Replay:
-    """One replay in a recorded step. Its calls are made when the copies to the host are over."""
+    """One replay in a recorded step. Its calls are completed when the copies to the host have finished."""
 
     def __init__(self, graph: CapturedGraph, step: Step):
         self._graph, self._device, self.number = graph, graph.owner.device, graph.replays
@@ -210,7 +210,7 @@ class Replay:
         return [(index, graph.sampler.numbers(total, steps_ahead=steps_ahead)) for total, index in graph.rows.items()]
 
     def prepare_next(self) -> None:
-        """Sends the numbers of the next step's rows behind this replay: in front of the next one this would cost time."""
+        """Sends the row numbers of the next step after this replay. Before the next replay this would delay the engine."""
         if self._graph.rows:
             self._sent.append(self._device.write_indexes(self._indexes_of_rows(1)))
 
@@ -271,7 +271,7 @@ class GraphCalls:
         self.device, self.room, self.sampler, self._trace = device, room, sampler, trace
         self.without_calls: weakref.WeakSet[Any] = weakref.WeakSet()
         self.captured: weakref.WeakSet[CapturedGraph] = weakref.WeakSet()
-        self.without_room = 0  # tensors for which no side buffer was left
+        self.without_room = 0  # number of tensors for which no side buffer was left
         self._capturing: dict[int, CapturedGraph] = {}
         self._not_sent: list[Replay] = []
         self.side: Any = None
@@ -279,18 +279,18 @@ class GraphCalls:
 
     @property
     def capture(self) -> CapturedGraph | None:
-        """The capture that this thread is in."""
+        """The capture in progress on this thread."""
         return self._capturing.get(threading.get_ident())
 
     def _allocate(self) -> None:
         if self.side is None or self.side.size - self.side.used < self.room:
             self.side = Arena(self.device, 2 * self.room, _UNWRITTEN)
-        # Row 0 and block 0 exist, whenever a graph is replayed.
+        # Filled with 0: row 0 and block 0 exist whenever a graph is replayed.
         if self.indexes is None or self.indexes.size - self.indexes.used < _INDEX_BYTES // 2:
             self.indexes = Arena(self.device, _INDEX_BYTES, 0)
 
     def capture_begin(self, original: Callable[..., Any], graph: Any, *arguments: Any, **named: Any) -> Any:
-        self._trace.flush()  # a thread that waits for a copy breaks a capture
+        self._trace.flush()  # a thread that waits for a copy would break the capture
         self._allocate()
         result = original(graph, *arguments, **named)
         graph._plumb_calls = self._capturing[threading.get_ident()] = CapturedGraph(self)
@@ -327,7 +327,9 @@ class GraphCalls:
         return result
 
     def _send_earlier_replays(self) -> None:
-        """The engine has launched a replay, and will wait for it: no small copy of the engine's stands behind a large one."""
+        """Sends earlier replays now. The engine has launched a replay and will wait for it, so no small copy of the engine queues
+        behind a large one.
+        """
         while self._not_sent:
             self._not_sent.pop().send()
         self._trace.device_is_busy()

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The process of a file with ops of its own: plumb run --ops FILE.py starts it for their references.
+"""Worker process for a file with declared ops. plumb run --ops FILE.py starts it to compute their references.
 
     python -m plumb_kernels._ops INTERFACE my_ops.py
 
-Descriptor 3 is the channel to plumb. INTERFACE has to be this module's own, because both sides make
-the arguments of a launch.
+Descriptor 3 is the channel to plumb. INTERFACE must equal this module's digest, because both processes build the
+arguments of a launch.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ._worker import import_user_file
 
 
 def refusal(interface: str, path: str) -> str:
-    """Imports the file. Why its ops cannot be used; "": they can."""
+    """Imports the file. Returns the reason why its ops cannot be used; "": none."""
     if interface != _plumb.interface_digest():
         return f"{path}: plumb and the plumb_kernels of {sys.executable} are of different versions"
     try:
@@ -33,7 +33,7 @@ def main(words: list[str]) -> int:
         print("plumb_kernels._ops is for plumb itself: plumb run --ops my_ops.py", file=sys.stderr)
         return 2
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    os.dup2(2, 1)  # standard output is plumb's report
+    os.dup2(2, 1)  # standard output belongs to plumb's report
     return _plumb.serve_ops(refusal(*words))
 
 

@@ -22,11 +22,10 @@ from ._trace_writer import Call, Step, Trace
 class Tap:
     """A function of an engine that is recorded while a Recorder is on.
 
-    `describe` gets the function's arguments in front of the call. It returns the arguments of
-    Step.begin as a dictionary, "op" among them, or None: this call is not recorded. `after` gets the
-    result and the same arguments, and returns the tensors that the call wrote. `observe` gets what
-    `after` gets, for each call: it may hand a finished call to Recorder.call. `step`: each call of the
-    function is a step.
+    `describe` gets the function's arguments before the call. It returns the arguments of Step.begin as a dictionary,
+    including "op", or None: the call is not recorded. `after` gets the result and the same arguments, and returns the
+    tensors that the call wrote. `observe` gets the same as `after`, for each call, and may pass a finished call to
+    Recorder.call. `step`: each call of the function is a step.
     """
 
     owner: Any  # a class or a module
@@ -38,7 +37,7 @@ class Tap:
 
 
 class Recorder:
-    """Records the calls of taps. `record` makes one."""
+    """Records the calls of taps. Made by `record`."""
 
     def __init__(
         self, trace: Trace, *, ops: Iterable[str] | None, layers: Iterable[int] | None, steps: Iterable[int] | None, budget: int | None,
@@ -46,7 +45,7 @@ class Recorder:
     ):  # fmt: skip
         self.trace, self.budget, self.rows = trace, budget, rows
         self.ops, self.layers, self.steps = (None if one is None else set(one) for one in (ops, layers, steps))
-        self.left_out = 0  # calls beyond the budget
+        self.left_out = 0  # number of calls beyond the budget
         self.graphs = graphs
         self._sampler = graphs.sampler if graphs else RowSampler(rows) if rows else None
         self._step: Step | None = None
@@ -56,11 +55,11 @@ class Recorder:
 
     @property
     def graphs_without_calls(self) -> int:
-        """Graphs that were replayed in a recorded step, and captured in front of the recording."""
+        """Number of graphs that were replayed in a recorded step but captured before the recording."""
         return len(self.graphs.without_calls) if self.graphs else 0
 
     def name_modules(self, model: Any) -> None:
-        """Calls of this torch model's modules have its names and the number of their layer."""
+        """Gives calls of this torch model's modules their names and layer numbers."""
         for name, module in model.named_modules():
             layer = re.search(r"(?:^|\.)layers\.(\d+)(?:\.|$)", name)
             self._names[id(module)] = (name, int(layer[1]) if layer else -1)
@@ -71,12 +70,12 @@ class Recorder:
         return {"name": name, "layer": layer}
 
     def step(self) -> RecordedStep:
-        """`with` it: what runs in there is the next step."""
+        """Context manager: everything that runs inside is the next step."""
         return RecordedStep(self)
 
     @contextlib.contextmanager
     def calls_to(self, step: Step, same_rows: bool = False) -> Iterator[None]:
-        """Calls in here belong to this step."""
+        """Context manager: calls inside belong to this step."""
         self._enter(step, same_rows)
         try:
             yield
@@ -98,7 +97,7 @@ class Recorder:
         return self.trace.step(self._number, self._sampler) if wanted else None
 
     def shadow(self, every: int = 1, **more: Any) -> Shadow:
-        """Compares one graphed step of so many with the same step taken eagerly."""
+        """Compares every `every`-th graphed step with the same step run eagerly."""
         return Shadow(self, every, **more)
 
     def _begin(self, described: Mapping[str, Any] | None) -> Call | CapturedCall | None:
@@ -121,13 +120,13 @@ class Recorder:
         return step.begin(op, **described)
 
     def call(self, described: Mapping[str, Any], after: Mapping[str, Any]) -> None:
-        """A call that is over and changed none of its inputs."""
+        """Records a finished call that changed none of its inputs."""
         call = self._begin(described)
         if call is not None:
             call.end(after)
 
     def launched(self, name: str, grid: Iterable[int], scalars: Mapping[str, int | float]) -> None:
-        """Adds a kernel to the call that is going on. Launches of Triton come here by themselves."""
+        """Adds a kernel launch to the current call. Launches of Triton kernels are added automatically."""
         if self._open:
             self._open[-1].launches.append({"name": name, "grid": [int(one) for one in grid], "scalars": dict(scalars)})
 
@@ -196,7 +195,7 @@ class Recorder:
 
 
 class RecordedStep:
-    """A step of a recorder. A class, and no generator: the device waits meanwhile."""
+    """A step of a recorder. A class instead of a generator, because it is faster and the device waits meanwhile."""
 
     def __init__(self, recorder: Recorder):
         self._recorder = recorder
@@ -213,7 +212,7 @@ class RecordedStep:
 
 
 def _replace(owner: Any, attribute: str, value: Any, undo: contextlib.ExitStack) -> None:
-    """Until `undo`. A class that inherits the attribute has none of its own afterwards."""
+    """Replaces an attribute until `undo` ends. A class that inherits the attribute then inherits it again."""
     if attribute in vars(owner):
         undo.callback(setattr, owner, attribute, vars(owner)[attribute])
     else:
@@ -236,13 +235,13 @@ def record(
     rank: int | Callable[[], int] = 0, provenance: Mapping[str, str] | None = None, redact: bool = False, device: Any = None, graph_bytes: int = 256 << 20,
     host_bytes: int = 1 << 30,
 ) -> Iterator[Recorder]:  # fmt: skip
-    """Records calls of the functions that `taps(recorder)` lists, of these ops, layers and steps alone.
+    """Records calls of the functions that `taps(recorder)` lists, only of these ops, layers and steps.
 
-    `budget`: bytes of a step, after which no further call of the step is recorded. `rows`: so many rows of each
-    row-wise tensor are stored, and calls with such tensors alone. A callable `rank` is called at the first step.
-    `graph_bytes`: side buffers that one graph has room for. `host_bytes`: recorded steps that are not written yet; the
-    engine waits when they are larger. The functions are themselves again afterwards, and cost nothing. Graphs that were
-    captured meanwhile keep their copies.
+    `budget`: bytes per step; after that, no further call of the step is recorded. `rows`: number of rows that are stored of
+    each row-wise tensor; only calls with such tensors are recorded. A callable `rank` is called at the first step.
+    `graph_bytes`: room for side buffers of one graph. `host_bytes`: limit of recorded steps that are not written yet; the
+    engine waits if it is exceeded. Afterwards the functions are the original ones again, without cost. Graphs captured
+    meanwhile keep their copies.
     """
     device = device or _graphs_of_torch()
     trace = Trace(folder, rank=rank, provenance=provenance, redact=redact)

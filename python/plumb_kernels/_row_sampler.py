@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which rows of row-wise tensors a step stores."""
+"""Chooses the rows of row-wise tensors that a step stores."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ._trace_tensors import BadTrace, resolved
 
 
 def total_rows(names: Iterable[str], tensors: Mapping[str, Any]) -> int | None:
-    """Rows of the row-wise tensors among these. They have to be the same number."""
+    """Number of rows of these row-wise tensors, which must all have the same number. None: there are none."""
     totals = {resolved(tensors[name]).tensor.shape[0] for name in names if tensors.get(name) is not None}
     if len(totals) > 1:
         raise BadTrace(f"row-wise tensors of one call have {' and '.join(map(str, sorted(totals)))} rows")
@@ -20,7 +20,7 @@ def total_rows(names: Iterable[str], tensors: Mapping[str, Any]) -> int | None:
 
 
 class RowSampler:
-    """The same rows of all tensors with as many rows, until the next step."""
+    """Chooses rows. Within a step, all tensors with as many rows get the same ones."""
 
     def __init__(self, rows: int, seed: int = 0):
         if rows < 2:
@@ -35,7 +35,7 @@ class RowSampler:
         self._chosen = {key: numbers for key, numbers in self._chosen.items() if key[0] >= self.step}
 
     def numbers(self, total: int, *, steps_ahead: int = 0) -> list[int]:
-        """Ascending: both ends, and others by chance."""
+        """Ascending row numbers: the first, the last, and random ones between them."""
         if total <= self.rows:
             return list(range(total))
         key = self.step + steps_ahead, total

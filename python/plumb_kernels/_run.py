@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""run(): the cases of @kernel functions, by the program plumb or in this process."""
+"""run(): runs the cases of @kernel functions, in the program plumb or in this process."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SIMULATED = ("sim-sm90", "sim-gfx942", "sim-gfx950")
 
 
 class CannotRun(RuntimeError):
-    """No case ran: why, in one line."""
+    """No case ran. The message is the reason, in one line."""
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -33,9 +33,9 @@ class CaseResult:
     case: str
     platform: str
     outcome: str
-    text: str  # of plumb: the errors, their places, and the line that repeats the case
-    reason: str  # of an outcome that is neither passed nor failed
-    reproduce: str  # "": the case ran in this process
+    text: str  # plumb's text: errors, their places, and the line that repeats the case
+    reason: str  # why the outcome is neither passed nor failed
+    reproduce: str  # command line that repeats the case; "": it ran in this process
 
     @property
     def passed(self) -> bool:
@@ -47,11 +47,11 @@ class CaseResult:
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class RunReport:
-    """The results of a run. It passed if it went to its end, a case passed, and none failed or was untrusted."""
+    """The results of a run. It passed if it was complete, a case passed, and none failed or was untrusted."""
 
     cases: list[CaseResult]
     isolated: bool  # False: the functions ran in this process, in the memory of the judge
-    interrupted: str = ""  # why the run did not go to its end, and how far it came
+    interrupted: str = ""  # why and where the run ended early
 
     @property
     def passed(self) -> bool:
@@ -75,7 +75,7 @@ class RunReport:
 
 
 def plumb_program(on_path: bool = True) -> str:
-    """The program plumb: PLUMB_PROGRAM, or of this package, or on PATH. Raises CannotRun."""
+    """Path of the program plumb: PLUMB_PROGRAM, the package's own, or the one on PATH. Raises CannotRun."""
     named = os.environ.get("PLUMB_PROGRAM")
     here = Path(__file__).resolve().parent
     for place in [named] if named else [here / "bin/plumb", here.parent.parent / "bin/plumb"]:
@@ -88,9 +88,9 @@ def plumb_program(on_path: bool = True) -> str:
 
 
 def main() -> None:
-    """The command plumb of an installed package. Kernels in Python get this interpreter."""
+    """The command plumb of an installed package. Python kernels run in this interpreter."""
     try:
-        program = plumb_program(on_path=False)  # there, it would find itself
+        program = plumb_program(on_path=False)  # on PATH it would find itself
     except CannotRun as error:
         sys.exit(f"plumb: {error}")
     os.environ.setdefault("PLUMB_PYTHON", sys.executable)
@@ -112,12 +112,12 @@ def run(
 ) -> RunReport:
     """Runs the cases of @kernel functions.
 
-    kernels: the path of a Python file, functions of one file, or None for the file of the caller.
-    op, case, tier, platform, timeout, jobs: as of plumb run; options: more of its command line.
-    platform: None for all simulated ones. ops: files that declare ops of their own (@op).
-    isolated=False: for functions that no other process can import (a notebook). They run in this
-    process: a crash ends it, and timeout, jobs, ops and options do not apply.
-    Raises CannotRun if no case can run, and BadKernel for functions that are no kernels.
+    kernels: the path of a Python file, functions of one file, or None for the caller's file.
+    op, case, tier, platform, timeout, jobs: as for plumb run; options: further words of its command line.
+    platform: None for all simulated ones. ops: files that declare ops (@op).
+    isolated=False: for functions that another process cannot import (a notebook). They run in this process: a crash
+    ends it, and timeout, jobs, ops and options do not apply.
+    Raises CannotRun if no case can run, and BadKernel if a function is not a kernel.
     """
     if kernels is None:
         names = sys._getframe(1).f_globals
@@ -135,7 +135,7 @@ def run(
 
 
 def run_program(words: Sequence[str]) -> RunReport:
-    """The cases of `plumb run --plugin ...` of ops that the plug-in has. Raises CannotRun."""
+    """Runs `plumb run --plugin ...` and returns the cases of ops that the plug-in has. Raises CannotRun."""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.json"
         ended = _call([*words, "--quiet", "--json", str(report)])
@@ -156,7 +156,7 @@ def list_cases(path: str, tier: str, ops: Sequence[str] = ()) -> list[str]:
 
 
 def _call(words: Sequence[str]) -> subprocess.CompletedProcess[str]:
-    # The interpreter of the kernels is this one, with this package.
+    # Kernels run in this interpreter with this package.
     package = str(Path(__file__).resolve().parent.parent)
     paths = [package, *filter(None, [os.environ.get("PYTHONPATH")])]
     environment = {**os.environ, "PLUMB_PYTHON": sys.executable, "PYTHONPATH": os.pathsep.join(paths)}
@@ -164,7 +164,7 @@ def _call(words: Sequence[str]) -> subprocess.CompletedProcess[str]:
 
 
 def _last_line(ended: subprocess.CompletedProcess[str]) -> str:
-    # The kernels write there too.
+    # Kernels write to stderr too, so only plumb's own lines count.
     said = [line for line in ended.stderr.splitlines() if line.startswith("plumb: ")]
     return said[-1].removeprefix("plumb: ") if said else f"plumb ended with exit code {ended.returncode}"
 
@@ -206,7 +206,7 @@ def _run_here(kernels: Any, ops: list[str], patterns: list[str], tier: str, plat
 
 
 def result_of(one: Mapping[str, Any]) -> CaseResult:
-    """A case of the JSON report."""
+    """Converts a case of the JSON report."""
     lines: list[str] = []
     for failure in (one.get("failures") or [])[:1]:
         lines += [*failure["lines"], f"at {failure['context']}"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shadow steps: a graphed step, and the same step taken eagerly twice from the same state."""
+"""Shadow steps: a graphed step is compared with the same step run eagerly, twice, from the same state."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class ShadowReport:
-    """What a shadow step found. `summary` is the JSON text beside the trace."""
+    """Findings of a shadow step. `summary` is the JSON that is stored next to the trace."""
 
     text: str
     summary: Mapping[str, Any]
@@ -37,7 +37,7 @@ class ShadowReport:
 
 
 class SavedState:
-    """Copies of tensors that a step changes."""
+    """Copies of tensors that a step changes, for restoring them."""
 
     def __init__(self, device: Any, tensors: Mapping[Any, Any]):
         self._device = device
@@ -53,9 +53,9 @@ class SavedState:
 
 
 class Shadow:
-    """Recorder.shadow makes one.
+    """Runs shadow steps. Made by Recorder.shadow.
 
-    `state` returns the tensors that a step changes and that this step or the next one reads, by name.
+    `state` returns, by name, the tensors that a step changes and that this step or the next one reads.
     """
 
     def __init__(self, recorder: Recorder, every: int, *, state: Callable[[], Mapping[str, Any]] | None = None):
@@ -71,14 +71,14 @@ class Shadow:
 
     @property
     def passed(self) -> bool:
-        """At least one step was compared, and none has a finding."""
+        """True if at least one step was compared and none has a finding."""
         return bool(self.reports) and all(self.reports)
 
     def step(self, graphed: Callable[[], Any], eager: Callable[[], Any], *, live: int | None = None, padded: int | None = None) -> Any:
-        """Takes the next step by `graphed`, and returns its result.
+        """Runs the next step with `graphed` and returns its result.
 
-        In one step of `every`, also takes it by `eager` twice and adds a report. The state is that of the graphed step
-        afterwards. `live` of `padded` rows belong to requests: of tensors with so many rows, these are compared.
+        Every `every`-th step also runs `eager` twice and adds a report. Afterwards the state is that of the graphed step.
+        `live` of `padded` rows belong to requests: of tensors with `padded` rows, only the live ones are compared.
         """
         self._taken += 1
         if (self._taken - 1) % self._every:
@@ -109,7 +109,7 @@ class Shadow:
         return SavedState(self._graphs.device, {**self._changed_by_calls(), **self._state()})
 
     def _changed_by_calls(self) -> dict[Any, Any]:
-        """What captured calls write, as far as it still lives: the rest is memory of graphs."""
+        """Tensors that captured calls write and that still exist. Others are memory of graphs."""
         changed = {}
         for graph in self._graphs.captured:
             for call in graph.calls:

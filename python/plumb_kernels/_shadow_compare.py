@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 _FLOATS = {"f16": np.float16, "f32": np.float32, "f64": np.float64}
-_INDICES = {"u32", "i32", "u64", "i64"}  # dtypes of metadata; bytes are codes
+_INDICES = {"u32", "i32", "u64", "i64"}  # dtypes of metadata; 8-bit integers are codes
 _BYTES = {"u16": 2, "i16": 2, "f16": 2, "bf16": 2, "u32": 4, "i32": 4, "f32": 4, "u64": 8, "i64": 8, "f64": 8}
 
 Call = Mapping[str, Any]
@@ -22,12 +22,12 @@ class Run:
     """The calls of one run of a step."""
 
     calls: list[dict[str, Any]]
-    data: Mapping[str, np.ndarray]  # by digest
+    data: Mapping[str, np.ndarray]  # bytes by digest
     captured: Mapping[int, Any]
     expired: Callable[[Any], bool]
 
     def by_key(self) -> dict[Any, list[int]]:
-        """Numbers of the calls of one place of the model."""
+        """Numbers of the calls for each (op, name, layer)."""
         places = collections.defaultdict(list)
         for number, call in enumerate(self.calls):
             places[call["op"], call["name"], call["layer"]].append(number)
@@ -36,7 +36,7 @@ class Run:
 
 @dataclasses.dataclass(frozen=True)
 class Finding:
-    number: int  # of the eager call
+    number: int  # number of the eager call
     call: str
     kind: str
     text: str
@@ -44,7 +44,7 @@ class Finding:
 
 
 class Comparison:
-    """`findings` in the order of the eager calls."""
+    """Compares the runs. `findings` are in the order of the eager calls."""
 
     def __init__(self, graphed: Run, eager: Run, again: Run, *, live: int | None, padded: int | None, history: dict[Any, Any], places: Any):
         self._graphed, self._eager, self._again = graphed, eager, again
@@ -61,7 +61,7 @@ class Comparison:
                 self._compare(*pair)
 
     def _pairs(self) -> Iterator[tuple[int, tuple[int, int] | None]]:
-        """Warm-up runs come first, so the last calls of a place are those of the replay."""
+        """Pairs each eager call with the calls of the other runs. Warm-up runs come first, so the last calls belong to the replay."""
         graphed, again, eager = self._graphed.by_key(), self._again.by_key(), self._eager.by_key()
         partners: dict[int, tuple[int, int] | None] = {}
         for key, numbers in eager.items():
@@ -113,7 +113,7 @@ class Comparison:
                 yield name, text
 
     def _difference(self, call: Call, *tensors: Mapping[str, Any]) -> str:
-        """What differs, where the two eager runs agree. "": nothing."""
+        """Text about differences, counting only elements for which both eager runs agree. "": none."""
         graphed, eager, again = tensors
         if graphed["dtype"] != eager["dtype"] or graphed["shape"][1:] != eager["shape"][1:] or graphed.get("blocks") != eager.get("blocks"):
             return f"{graphed['dtype']} {graphed['shape']} in the graph, {eager['dtype']} {eager['shape']} eagerly"
@@ -130,7 +130,7 @@ class Comparison:
         if not wrong.any():
             return ""
         first = [int(one) for one in np.argwhere(wrong)[0]]
-        # Rows are those of the stored tensor.
+        # Rows of the stored tensor, which may be a sample.
         return (
             f"{wrong.sum()} of {wrong.size} elements differ, in {wrong.reshape(rows, -1).any(1).sum()} of {rows} rows; "
             f"the first is {first}: 0x{int(mine[tuple(first)]):x}, eagerly 0x{int(right[tuple(first)]):x}"
@@ -242,7 +242,7 @@ def _address(tensor: Mapping[str, Any]) -> int:
 
 
 def nan_of(dtype: str, data: np.ndarray) -> np.ndarray:
-    """Which elements of these bytes are NaN."""
+    """Mask of the NaN elements."""
     if dtype == "bf16":
         return (np.frombuffer(data, np.uint16) & 0x7FFF) > 0x7F80
     if dtype == "e4m3fn":

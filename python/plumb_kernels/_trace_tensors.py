@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a trace says of a tensor of torch or numpy, and its bytes."""
+"""Describes tensors of torch or numpy for a trace, and reads their bytes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ try:
     from ._trace_file import BadTrace
 
     WHY_NO_FILES = ""
-except ImportError as error:  # libhdf5 is not on this machine
+except ImportError as error:  # libhdf5 is missing on this machine
     _trace_file = None
     WHY_NO_FILES = str(error)
 
@@ -31,7 +31,7 @@ _NAMES = {
 
 @dataclasses.dataclass
 class StoredTensor:
-    """What a trace says of a tensor, and its bytes."""
+    """Description of a tensor in a trace, and its bytes."""
 
     described: dict[str, Any]
     data: np.ndarray | None  # bytes; None: redacted, or written before
@@ -40,26 +40,26 @@ class StoredTensor:
 
 @dataclasses.dataclass(frozen=True)
 class Described:
-    """A tensor with more than torch or numpy know of it: the meaning of its bytes, or which blocks to store.
+    """A tensor with what torch and numpy do not know: the meaning of its bytes, or which blocks to store.
 
-    `tensor` and `blocks` may be callables. A recorder calls them in front of the call, or of the replay.
+    `tensor` and `blocks` may be callables. A recorder calls them before the call, or before the replay.
     """
 
     tensor: Any
     dtype: str | None = None  # "e4m3fn" for codes in uint8
-    blocks: Any = None  # numbers of the first dimension: blocks of a paged cache that the call touches
-    constant: bool = False  # the same in every step: stored once
-    at_most: int = 64  # blocks that a call in a graph has room for
+    blocks: Any = None  # blocks of a paged cache that the call touches: indices of the first dimension
+    constant: bool = False  # equal in every step: stored once
+    at_most: int = 64  # largest number of blocks for a call in a graph
 
 
 def resolved(value: Any) -> Described:
-    """`value` as Described, with a tensor in the place of a callable."""
+    """`value` as Described. A callable tensor is called."""
     wanted = value if isinstance(value, Described) else Described(value)
     return dataclasses.replace(wanted, tensor=wanted.tensor()) if callable(wanted.tensor) else wanted
 
 
 def block_numbers(blocks: Any) -> list[int] | None:
-    """Ascending numbers of blocks. None: all blocks."""
+    """Block numbers in ascending order. None: all blocks."""
     blocks = blocks() if callable(blocks) else blocks
     return None if blocks is None else sorted({int(block) for block in blocks})
 
@@ -83,13 +83,13 @@ def _torch_bytes(tensor: Any, numbers: list[int] | None) -> np.ndarray:
     tensor = tensor.detach()
     if numbers is not None:
         tensor = tensor[torch.as_tensor(numbers, dtype=torch.int64, device=tensor.device)]
-    # A 0-dimensional tensor has no view of another size.
+    # reshape first: a 0-dimensional tensor cannot be viewed with another element size.
     stored = tensor.contiguous().reshape(-1).view(torch.uint8).cpu().numpy()
     return np.array(stored, copy=True)
 
 
 def storage_of(array: np.ndarray) -> np.ndarray:
-    """The array that owns the memory of this one."""
+    """The array that owns this one's memory."""
     while isinstance(array.base, np.ndarray):
         array = array.base
     return array
@@ -111,10 +111,10 @@ def _numpy_bytes(array: np.ndarray, numbers: list[int] | None) -> np.ndarray:
 
 
 def layout_of(wanted: Described) -> dict[str, Any]:
-    """Dtype, shape, strides and place of a tensor. Reads no values."""
+    """Dtype, shape, strides and address of a tensor. Does not read its values."""
     from_torch = is_torch(wanted.tensor)
     name, described = _torch_layout(wanted.tensor) if from_torch else _numpy_layout(np.asarray(wanted.tensor))
-    # numpy has no bf16: plumb's arrays of it hold the bits.
+    # numpy has no bf16: plumb uses uint16 for its bits.
     described["dtype"] = wanted.dtype or ("bf16" if name == "uint16" and not from_torch else _NAMES.get(name))
     if described["dtype"] is None:
         raise BadTrace(f"a trace has no tensors of {name}")
@@ -126,7 +126,7 @@ def is_constant(wanted: Described) -> bool:
 
 
 def describe_tensor(value: Any, redact: bool, rows: list[int] | None = None) -> StoredTensor:
-    """`rows`: the rows that are stored, as if the tensor had no others."""
+    """`rows`: numbers of the rows to store; the others are left out."""
     wanted = resolved(value)
     described = layout_of(wanted)
     blocks = block_numbers(wanted.blocks)

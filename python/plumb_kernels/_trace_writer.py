@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The files of a trace: calls, steps, and the folder of one rank. docs/traces.md has the format."""
+"""Writes the files of a trace: calls, steps, and the folder of one rank. docs/traces.md has the format."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def call_header(
     op: str, *, name: str = "", layer: int = -1, stream: int = 0, replay: int | None = None, kernels: Iterable[Mapping[str, Any]] = (),
     scalars: Mapping[str, Any] | None = None, numerics: Mapping[str, Any] | None = None, invoke: str = "",
 ) -> dict[str, Any]:  # fmt: skip
-    """A call without its tensors. `invoke`: a line of Python that makes the call, with the names of tensors and scalars."""
+    """Header of a call, without tensors. `invoke`: a line of Python that makes the call from names of its tensors and scalars."""
     described: dict[str, Any] = {"op": op, "name": name or op, "layer": layer, "stream": stream}
     if not described["name"]:
         raise BadTrace("a call has a name or an op")
@@ -39,7 +39,7 @@ def call_header(
 
 
 class Call:
-    """One call that has begun. `end` adds what it wrote."""
+    """A call that has begun. `end` adds the tensors that it wrote."""
 
     def __init__(self, step: Step, described: dict[str, Any], cut: tuple[set[str], list[int]] | None):
         self._step, self._described, self._cut = step, described, cut
@@ -53,17 +53,17 @@ class Call:
 
 
 class Step:
-    """The calls of one step, in the order in which they ended. They are written behind its `with`, even after an exception."""
+    """The calls of one step, in the order in which they ended. They are written when its `with` ends, also after an exception."""
 
     def __init__(self, trace: Trace, number: int, sampler: RowSampler | None = None):
         self._trace, self.number, self._sampler = trace, number, sampler
-        self._calls: list[Any] = []  # a replay stands for its calls until the step ends
+        self._calls: list[Any] = []  # a replay is replaced by its calls when the step ends
         self._replays: list[Any] = []
         self._data: dict[str, np.ndarray] = {}
         self._constants: dict[str, np.ndarray] = {}
-        self.captured: dict[int, Any] = {}  # of calls in graphs, by their place among the calls
+        self.captured: dict[int, Any] = {}  # captured calls by their number in `_calls`
         self.bytes = 0
-        self.left_out = 0  # calls beyond the budget
+        self.left_out = 0  # number of calls beyond the budget
         self.graphs_without_calls = 0
 
     def __enter__(self) -> Step:
@@ -80,9 +80,9 @@ class Step:
         self, op: str = "", /, *, before: Mapping[str, Any] | None = None, rows: Iterable[str] = (), scalars: Mapping[str, Any] | None = None,
         **more: Any,
     ) -> Call:  # fmt: skip
-        """A call that is about to happen, with what it reads. `op` is plumb's name, `name` the engine's.
+        """Records a call that is about to run, with the tensors that it reads. `op` is plumb's name, `name` the engine's.
 
-        `rows` names the row-wise tensors: a recorder that samples stores the same rows of all of them.
+        `rows` names the row-wise tensors. A recorder that samples stores the same rows of all of them.
         """
         before = before or {}
         described = call_header(op, scalars={key: value() if callable(value) else value for key, value in (scalars or {}).items()}, **more)
@@ -96,7 +96,7 @@ class Step:
         return Call(self, described, cut)
 
     def call(self, op: str = "", /, *, after: Mapping[str, Any], **more: Any) -> None:
-        """A call that is over and changed none of its inputs."""
+        """Records a finished call that changed none of its inputs."""
         self.begin(op, **more).end(after)
 
     def is_full(self, budget: int | None) -> bool:
@@ -111,7 +111,7 @@ class Step:
         return bool(self._replays)
 
     def copied(self) -> bool:
-        """Whether the copies of its replays have reached the host."""
+        """Whether the copies of all replays have reached the host."""
         return all(replay.copied() for replay in self._replays)
 
     def _stored(self, tensors: Mapping[str, Any], cut: tuple[set[str], list[int]] | None) -> dict[str, Any]:
@@ -132,9 +132,9 @@ class Step:
         return tensor.described
 
     def finish(self) -> None:
-        """Waits for the copies of replays, and puts their calls in their places."""
+        """Waits for the copies of replays, and inserts their calls at their places."""
         calls, self._calls = self._calls, []
-        ended = []  # calls in front of each
+        ended = []  # number of calls before each entry
         for one in calls:
             ended.append(len(self._calls))
             for call, captured in [(one, None)] if isinstance(one, dict) else one.calls(self):
@@ -168,7 +168,7 @@ def _plain(value: Any) -> int | float | str:
 
 
 class Trace:
-    """A folder of recorded steps. `redact` leaves out all values of tensors."""
+    """A folder of recorded steps. `redact` leaves out all tensor values."""
 
     def __init__(
         self, folder: str | os.PathLike[str], *, rank: int | Callable[[], int] = 0, provenance: Mapping[str, str] | None = None,
@@ -178,14 +178,14 @@ class Trace:
             raise BadTrace(f"recording needs the shared library of HDF5 (Debian: libhdf5-103-1): {WHY_NO_FILES}")
         self._root, self._rank, self.redact = os.fspath(folder), rank, redact
         self._given, self.provenance = dict(provenance or {}), {}
-        self._known: set[str] = set()  # digests of constants that are written
+        self._known: set[str] = set()  # digests of constants that are written already
         self._constant_files = 0
         self._writer: BackgroundWriter | None = None
         if not callable(rank):
             self._open()
 
     def _open(self) -> None:
-        """The folder of the rank. A worker process may know its rank at its first step only."""
+        """Opens the folder of the rank. A worker process may not know its rank before its first step."""
         if self.provenance:
             return
         self.rank = self._rank() if callable(self._rank) else self._rank
@@ -196,13 +196,13 @@ class Trace:
         self.provenance = {**_provenance(), **self._given}
 
     def step(self, number: int, sampler: RowSampler | None = None) -> Step:
-        """`with` it: what is recorded in there are the calls of this step."""
+        """Context manager: calls recorded inside belong to this step."""
         self._open()
         return Step(self, number, sampler)
 
     @contextlib.contextmanager
     def in_background(self, memory: int) -> Iterator[None]:
-        """Steps that end in here are written by a thread, which may be this many bytes late."""
+        """Context manager: steps that end inside are written by a thread, which may lag by this many bytes."""
         self._writer = BackgroundWriter(memory)
         try:
             yield
@@ -212,19 +212,19 @@ class Trace:
             self.finish()
 
     def flush(self) -> None:
-        """Waits until the steps that ended are written."""
+        """Waits until all ended steps are written."""
         if self._writer is not None:
             self._writer.flush()
 
     def device_is_busy(self) -> None:
-        """A good moment to write: the engine will wait for the device."""
+        """Signals a good moment to write, because the engine will now wait for the device."""
         if self._writer is not None:
             self._writer.device_is_busy()
 
     def finish(self) -> None:
-        """Says that no further step follows: `plumb judge --follow` ends."""
+        """Marks the trace as complete, which ends `plumb judge --follow`."""
         self.flush()
-        if self.provenance:  # else no step came, and the rank may be unknown
+        if self.provenance:  # otherwise there was no step, and the rank may be unknown
             with open(os.path.join(self.folder, "finished"), "wb"):
                 pass
 
@@ -258,7 +258,7 @@ def _provenance() -> dict[str, str]:
 
 
 def _torch_platform(torch: Any) -> str:
-    """plumb's name of what torch runs on: cpu, cuda-sm90, hip-gfx942."""
+    """plumb's name for torch's device: cpu, cuda-sm90, hip-gfx942."""
     if not torch.cuda.is_available():
         return "cpu"
     if torch.version.hip:

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The process of a Python plug-in: plumb starts it, and it serves the functions of one file.
+"""Process of a Python plug-in. plumb starts it, and it serves the functions of one file.
 
     python -m plumb_kernels._worker INTERFACE kernels.py
     python -m plumb_kernels._worker INTERFACE kernels.py::name
 
-Standard input is the socket to plumb. INTERFACE has to be this module's own, because messages are
-structures in memory.
+Standard input is the socket to plumb. INTERFACE must equal this module's digest, because messages are structures in
+memory.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from . import _plumb
 from ._kernels import BadKernel, Kernel, kernels_of
 
 
-_imported: dict[str, ModuleType] = {}  # by absolute path: a file may declare an op and have its kernel
+_imported: dict[str, ModuleType] = {}  # by absolute path, because a file may both declare an op and have its kernel
 
 
 def import_file(path: str) -> ModuleType:
-    """The module of a file: of its package if the folder is one, else under the file's name."""
+    """Imports a file once: as part of its package if the folder is one, else under the file's name."""
     path = os.path.abspath(path)
     if path not in _imported:
         _imported[path] = _import(path)
@@ -49,7 +49,7 @@ def _import(path: str) -> ModuleType:
 
 
 def import_user_file(file: str) -> ModuleType:
-    """Raises BadKernel: one line with the file, what is wrong, and where."""
+    """Imports a user's file. Raises BadKernel: one line with the file, the error and its place."""
     if not os.path.exists(file):
         raise BadKernel(f"{file}: No such file or directory")
     try:
@@ -100,9 +100,9 @@ def main(words: list[str]) -> int:
     if len(words) != 2:
         print("plumb_kernels._worker is for plumb itself: plumb run --plugin kernels.py", file=sys.stderr)
         return 2
-    # Before anything of the user's runs: the other end alone may end this process.
+    # Set before user code runs: only plumb may end this process.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    os.dup2(2, 1)  # standard output is plumb's report
+    os.dup2(2, 1)  # standard output belongs to plumb's report
     control = _plumb.take_control()
     if control < 0:
         print("plumb_kernels._worker is for plumb itself: standard input is no socket", file=sys.stderr)

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One test for each case of the @kernel functions of a file, named as the case.
+"""One test per case of the @kernel functions of a file. The test has the case's name.
 
     pytest --plumb kernels.py
     pytest --plumb kernels.py --plumb-platform cuda-sm90 --plumb-tier default -k full_graph
 
-pytest itself does not import the file: the program plumb runs the cases, each in a process of its
-own. A case that cannot run is skipped with plumb's reason. An untrusted case fails.
+pytest itself does not import the file. The program plumb runs the cases, each in a separate process. A case that cannot
+run is skipped with plumb's reason. An untrusted case fails.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def _files_of_ops(config: pytest.Config) -> list[str]:
 
 def pytest_configure(config: pytest.Config) -> None:
     files = [str(one) for one in _files(config)]
-    # Without other arguments, these files alone.
+    # Without other arguments pytest collects these files only.
     if files and config.args_source is not pytest.Config.ArgsSource.ARGS:
         config.args[:] = []
     known = {str(Path(one.split("::")[0]).resolve()) for one in config.args}
@@ -54,7 +54,7 @@ def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> 
 
 
 class KernelFile(pytest.File):
-    """The file. It runs the chosen cases of an op together, and keeps the results."""
+    """A file of kernels. It runs the chosen cases of an op together and keeps the results."""
 
     def collect(self) -> Iterator[pytest.Item]:
         option = self.config.option
@@ -68,11 +68,11 @@ class KernelFile(pytest.File):
 
     def result(self, item: CaseItem) -> CaseResult:
         results: dict[tuple[str, str], CaseResult] = self.__dict__.setdefault("_results", {})
-        # xdist gives tests to its processes one by one.
+        # xdist distributes tests one by one, so cases are not run together there.
         alone = "PYTEST_XDIST_WORKER" in os.environ
         mates = [one for one in self.session.items if isinstance(one, CaseItem) and one.goes_with(item)]
         interrupted = ""
-        # Alone, where a mate has interrupted the run.
+        # If another case interrupted the common run, this one runs again alone.
         for items in ([item],) if alone else (mates, [item]):
             if item.key in results:
                 break
@@ -127,4 +127,4 @@ class CaseItem(pytest.Item):
 
 
 class CaseFailed(Exception):
-    """Plumb's text."""
+    """A failed case. The message is plumb's text."""

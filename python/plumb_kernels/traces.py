@@ -35,7 +35,7 @@ __all__ = [
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class TraceReport:
-    """What plumb judge says of a trace. `summary` is its JSON report."""
+    """The result of plumb judge for a trace. `summary` is its JSON report."""
 
     text: str
     summary: Mapping[str, Any]
@@ -55,11 +55,11 @@ def judge(
     trace: str | os.PathLike[str], *, call: str | None = None, ops: Iterable[str | os.PathLike[str]] = (),
     profiles: Iterable[str | os.PathLike[str]] = (),
 ) -> TraceReport:  # fmt: skip
-    """Judges the calls of a trace, or the call "RANK/STEP/NUMBER" alone.
+    """Judges the calls of a trace, or only the call "RANK/STEP/NUMBER".
 
-    `ops`: files that declare ops of your own. `profiles`: files or folders that say what an engine's kernels promise.
+    `ops`: files that declare ops. `profiles`: files or folders that say what an engine's kernels promise.
 
-    Raises BadTrace for a trace that cannot be read, or of which no call could be judged.
+    Raises BadTrace for a trace that cannot be read, or if no call could be judged.
     """
     with tempfile.TemporaryDirectory() as folder:
         report = os.path.join(folder, "report.json")

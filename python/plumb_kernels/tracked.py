@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays that carry what honest rounding may do to them. The reference of an @op is written with them.
+"""Arrays that carry error bounds for right rounding. The reference of an @op is written with them.
 
     from plumb_kernels import tracked as t
 
     def reference(x, weight, eps):
         return x * t.rsqrt(t.mean(x * x, axis=-1, keepdims=True) + eps) * weight
 
-Values are exact, and bounds follow: every operator and function rounds to fp32 once, sums are of the
-order that the kernel declares, exp and its like are within the declared ulp. rounded(x, "bf16") says
-that an implementation stores x in bf16 in between. Arrays broadcast as numpy's do.
+Values are exact. Bounds assume that every operator and function rounds to fp32 once, that sums have the order that the
+kernel declares, and that exp and similar functions have the declared ulp. rounded(x, "bf16") says that implementations
+store x in bf16. Arrays broadcast as in numpy.
 """
 
 from __future__ import annotations
@@ -73,32 +73,32 @@ def array(values: Any) -> Any:
 
 
 def matmul(a: Any, b: Any) -> Any:
-    """[..., m, k] x [k, n], or x [..., k, n]: products and sums as the kernel declares them."""
+    """[..., m, k] x [k, n] or x [..., k, n]. Products and sums are rounded as the kernel declares."""
     return a @ b
 
 
 def where(condition: Any, a: Any, b: Any) -> Any:
-    """a where the condition, an array of booleans, is true, and b elsewhere. Shapes broadcast."""
+    """a where `condition` (booleans) is true, otherwise b. Shapes broadcast."""
     return _plumb.tracked_where(np.ascontiguousarray(condition, np.float64), _operand(a), _operand(b))
 
 
 def scatter(a: Any, indices: Any, size: int, axis: int = 0) -> Any:
-    """Row i of the axis at place indices[i] of `size` places, and zeros elsewhere."""
+    """An array with `size` rows along the axis: row i of `a` at index indices[i], zeros in other rows."""
     return _plumb.tracked_scattered(a, axis, np.ascontiguousarray(indices, np.int64), size)
 
 
 def e4m3fn(codes: Any) -> np.ndarray:
-    """The numbers of fp8 codes (OCP): exact, NaN for 0x7f and 0xff."""
+    """Exact numbers of E4M3FN codes (OCP); NaN for 0x7f and 0xff."""
     return _e4m3(codes, 7, (0x7F, 0xFF))
 
 
 def e4m3fnuz(codes: Any) -> np.ndarray:
-    """The numbers of AMD's fp8 codes: exact, NaN for 0x80."""
+    """Exact numbers of AMD's E4M3FNUZ codes; NaN for 0x80."""
     return _e4m3(codes, 8, (0x80,))
 
 
 def e8m0(codes: Any) -> np.ndarray:
-    """Powers of two by their exponents: 2^(code - 127), and NaN for 255."""
+    """Powers of two 2^(code - 127) of exponent codes; NaN for 255."""
     codes = np.asarray(codes, np.int64)
     return np.where(codes == 255, np.nan, np.ldexp(1.0, codes - 127))
 
@@ -115,7 +115,7 @@ def _operand(value: Any) -> Any:
 
 
 def reshape(a: Any, sizes: Sequence[int]) -> Any:
-    """The same elements under other sizes. One size may be -1."""
+    """The same elements in another shape. One size may be -1."""
     sizes = list(sizes)
     if sizes.count(-1) == 1:
         rest = 1
@@ -129,7 +129,7 @@ def reshape(a: Any, sizes: Sequence[int]) -> Any:
 
 
 def concatenate(parts: Sequence[Any], axis: int = 0) -> Any:
-    """Arrays one after the other along an axis."""
+    """Concatenates arrays along an axis."""
     return _plumb.tracked_joined(list(parts), axis)
 
 
@@ -150,7 +150,7 @@ def _item(a: Any, key: Any) -> Any:
             sizes.append(1)
             continue
         size = a.shape[axis]
-        if isinstance(one, np.ndarray):  # of integers: rows of the axis
+        if isinstance(one, np.ndarray):  # an array of integers selects rows of the axis
             places = np.where(one < 0, one + size, one)
             a = _plumb.tracked_gathered(a, axis, np.ascontiguousarray(places.reshape(-1), np.int64))
             sizes.extend(one.shape)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Graphs of numpy functions: launched functions run at once, or become nodes of the graph that is captured."""
+"""Graphs of numpy functions. A launched function runs at once, or becomes a node of the graph that is being captured."""
 
 import numpy as np
 
@@ -28,13 +28,13 @@ def launch(function, *arguments):
 
 
 class NumpyGraphs:
-    """What plumb_kernels._cuda_graphs is for a GPU. Also says which memory was freed."""
+    """Replaces plumb_kernels._cuda_graphs in tests. `freed` says which memory was freed."""
 
     graph_class = NumpyGraph
 
     def __init__(self):
         self.arenas = []
-        self.freed = {}  # pointer: what the allocator says of it
+        self.freed = {}  # allocator state by pointer
 
     def arena(self, size, value):
         assert NumpyGraph.capturing is None, "memory that is allocated during a capture belongs to the graph"

@@ -15,7 +15,7 @@ def needs(package):
 
 
 class OnlyDLPack:
-    """What a package has that shares no more than the protocol."""
+    """An array that supports only the DLPack protocol."""
 
     def __init__(self, array):
         self.array = array
@@ -34,7 +34,7 @@ class Foreign(unittest.TestCase):
         self.q = plumb.reference("per_token_group_quant_fp8", x=self.x, filler="0")
 
     def judges(self, wrap):
-        """Right rows pass and a wrong one is found, whatever their strides."""
+        """Right rows pass and a wrong one is found, with any strides."""
         wide = np.zeros((8, 1024), np.uint16)
         wide[::2, ::2] = self.out
         for out in (wrap(self.out), wrap(wide)[::2, ::2]):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""examples/engines/table.py: a row for each release and op, and no failure without a note."""
+"""examples/engines/table.py writes a row per release and op, and refuses failures without a note."""
 
 import contextlib
 import importlib.util
@@ -29,7 +29,7 @@ PASSED = case("rms_norm/hidden_1/eager", "passed")
 
 class EnginesTable(unittest.TestCase):
     def run_reports(self, reports, notes, missing=()):
-        """The exit code, what was printed and the error lines. `reports`: their JSON by name, given in this order."""
+        """Exit code, printed text and error lines. `reports`: JSON by file name, passed in this order."""
         with tempfile.TemporaryDirectory() as folder:
             for name, report in reports.items():
                 Path(folder, name).write_text(json.dumps(report))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls inside graphs, sampled rows, and shadow steps, with graphs of numpy functions."""
+"""Calls inside graphs, sampled rows and shadow steps, with graphs of numpy functions."""
 
 import contextlib
 import os
@@ -30,7 +30,7 @@ def rms_norm(x, eps=1e-6):
 
 
 class Engine:
-    """Buffers that keep their addresses, two layers, and a cache of blocks that slots choose."""
+    """A small engine: buffers with fixed addresses, two layers, and a cache with blocks that slots choose."""
 
     def __init__(self, rows=4, eps=(1e-6, 1e-6)):
         self.eps = list(eps)
@@ -109,11 +109,11 @@ class GraphTest(unittest.TestCase):
         self.addCleanup(self._folder.cleanup)
         self.folder = os.path.join(self._folder.name, "trace")
         self.device = NumpyGraphs()
-        self.kept = []  # (step, calls, data)
+        self.kept = []  # (step, calls, data) of each written step
 
     @contextlib.contextmanager
     def recorded(self, taps=taps, **options):
-        """Keeps what is written, too."""
+        """Also keeps what is written, in self.kept."""
         writes = traces.Trace._write
 
         def write(trace, name, step, calls, data):
@@ -154,7 +154,7 @@ class GraphCalls(GraphTest):
         with self.recorded() as recorder:
             graph = engine.captured()
             engine.next_batch()
-            graph.replay()  # in front of the first step
+            graph.replay()  # before the first step
             with recorder.step():
                 graph.replay()
         report = traces.judge(self.folder)
@@ -181,7 +181,7 @@ class GraphCalls(GraphTest):
             engine.next_batch([0, 2, 3, 5])
             with recorder.step():
                 graph.replay()
-            wanted[:] = range(5)  # more than there is room for
+            wanted[:] = range(5)  # more blocks than a call has room for
             with recorder.step():
                 graph.replay()
         first, second = (call for call in self.calls() if call["name"] == "insert")
@@ -279,7 +279,7 @@ class GraphCalls(GraphTest):
 
 
 class EndedStep:
-    """Stands for a step of replays."""
+    """A fake step of replays."""
 
     def __init__(self, log, name, size=1, replays=True):
         self.log, self.name, self.bytes, self.replays, self.is_copied = log, name, size, replays, False
@@ -402,7 +402,7 @@ class Sampling(GraphTest):
 
 class Environment(GraphTest):
     def run_with(self, **variables):
-        """A process that takes two steps of an engine, as a plug-in entry point lets it."""
+        """Runs a process that takes two steps of an engine and records as a plug-in entry point does."""
         program = "from plumb_kernels import traces; import test_graph_traces as t; r = traces.from_environment(); e = t.Engine(); [(e.next_batch(), e.step()) for _ in range(2)]"
         environment = {**os.environ, **variables}
         environment["PYTHONPATH"] = os.pathsep.join([os.path.dirname(os.path.abspath(__file__)), *filter(None, sys.path)])

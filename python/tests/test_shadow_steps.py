@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shadow steps find accidents of graphs on ops that plumb does not know."""
+"""Shadow steps find graph errors also for ops that plumb does not know."""
 
 import json
 import os
@@ -17,7 +17,7 @@ from numpy_graphs import launch
 
 
 def unknown(recorder):
-    """Every op is one that plumb does not know."""
+    """Taps without op names, so that plumb knows none of the ops."""
 
     def tap(one):
         describe = one.describe
@@ -28,7 +28,7 @@ def unknown(recorder):
 
 class ShadowSteps(GraphTest):
     def shadowed(self, engine, change=lambda engine: None, steps=2, taps=unknown, graphed=None, between=None, **live):
-        """Steps of a graph that is captured first. `change` alters the engine behind the capture."""
+        """Runs shadow steps with a graph that is captured first. `change` alters the engine after the capture."""
         with self.recorded(taps) as recorder:
             graph, self.shadow = engine.captured(), recorder.shadow(state=engine.state)
             change(engine)
@@ -87,7 +87,7 @@ class ShadowSteps(GraphTest):
 
     def test_metadata_that_is_not_refreshed(self):
         def between(engine, step):
-            engine.slots = np.arange(4) + step  # the graph has the first one
+            engine.slots = np.arange(4) + step  # the graph keeps the first array
 
         report = self.shadowed(Engine(), lambda engine: None, between=between)
         self.assertIn("layer 0: insert, replay 1: metadata differs from eager's", str(report))

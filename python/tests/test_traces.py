@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls of an engine, recorded and judged."""
+"""Records calls of an engine and judges them."""
 
 import importlib.util
 import os

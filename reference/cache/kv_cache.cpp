@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::int64_t kGroups = kMlaNope / kMlaScaleGroup;
 
-// ceil(log2(x)) of a positive number, exactly.
+// Exact ceil(log2(x)) for x > 0.
 int ceil_log2(double x) {
   int exponent = 0;
   const double mantissa = std::frexp(x, &exponent);  // in [0.5, 1)
@@ -50,7 +50,8 @@ void decode_v4(const KvCache& cache, const std::uint8_t* block, std::int64_t off
   decode_bf16_values(codes + kMlaNope, kMlaRope, values + kMlaNope);
 }
 
-// The factor that a reading makes of a stored scale. Scales are positive.
+// The factor by which a V3.2 kernel multiplies a code if it reads the stored fp32 scale as
+// `reading` says. Scales are positive.
 float read_scale(float stored, ScaleReading reading) {
   if (reading == ScaleReading::fp32 || !std::isfinite(stored)) return stored;
   if (reading == ScaleReading::bf16) return static_cast<float>(decode_bf16(encode_bf16(stored)));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// quantize_and_insert_k_cache: what the V4 cache's writer stores for a token (operations spec, 1.1
-// and 2.11).
+// quantize_and_insert_k_cache: the bytes that the V4 cache's writer stores for a token (operations
+// spec, 1.1 and 2.11).
 #pragma once
 
 #include "reference/cache/cache_entry.h"
@@ -9,10 +9,10 @@
 
 namespace plumb::reference {
 
-// Of the first 448 columns; group_scale_bytes and group_codes give the bytes.
+// How the first 448 columns are quantised. group_scale_bytes and group_codes compute the bytes.
 GroupQuant k_cache_quant(Dialect dialect, double amax_floor);
-// 448 codes, 7 scale bytes; copied are 128 bytes of RoPE and, if it is written, the pad byte, which
-// becomes 0.
+// Offsets of 448 codes, 7 scale bytes and 128 copied bytes of RoPE. If `pad_is_written`, the pad
+// byte is among the copied bytes and becomes 0.
 CacheEntry k_cache_entry(std::int64_t page, std::int64_t offset, bool pad_is_written);
 std::vector<std::uint8_t> k_cache_copied(const std::uint16_t* kv, bool pad_is_written);
 

@@ -15,17 +15,19 @@ namespace plumb::reference {
 
 namespace {
 
-// Kernels that go through a window once multiply what they have by exp(old maximum - new maximum)
-// at each place. Each of these factors has the error of an exponential, and two products round.
+// Numerics with the errors of an online softmax. Kernels with one multiply their sums by exp(old
+// maximum - new maximum) at each position of the window. Each such factor has the error of an
+// exponential, and two products round.
 Numerics of_online_softmax(Numerics numerics, std::int64_t window) {
   numerics.function_ulp += static_cast<double>(window - 1) * (numerics.function_ulp + 1);
-  numerics.chains = 1;  // the longest chain: kernels may split a window, or go through it in order
+  numerics.chains = 1;  // worst case: kernels may split a window, or add in order
   return numerics;
 }
 
-constexpr std::int64_t kPooledChannels = 64;  // at once: few enough for a core's cache
+// Channels computed at once, few enough for a core's cache.
+constexpr std::int64_t kPooledChannels = 64;
 
-// Windows of kPooledChannels channels, [window, kPooledChannels] each.
+// Several windows one after the other, each [window, kPooledChannels].
 struct WindowValues {
   std::vector<double> kv, score, bias;
 };
@@ -34,12 +36,13 @@ class WindowReader {
  public:
   explicit WindowReader(const CompressedStates& inputs) : inputs_(inputs) {}
 
-  // Positions below 0 have no part in the window: their kv is 0, and their score so far below the
-  // largest that its exponential is 0.
+  // Positions below 0 do not belong to the window. Their kv is 0, and their score is so far below
+  // the largest one that its exponential is 0.
   void append(std::int64_t row, std::int64_t channel, WindowValues& values) const {
     const std::int64_t first = inputs_.positions[row] - inputs_.window() + 1;
     for (std::int64_t i = 0; i < inputs_.window(); ++i) {
-      // The group that is closed has the second half.
+      // With overlap, the closed group uses the second half of the channels, the group before it
+      // the first half.
       const std::int64_t half = inputs_.overlap && i >= inputs_.ratio ? inputs_.head_dim : 0;
       append_position(row, first + i, half + channel, values);
     }
@@ -70,7 +73,7 @@ class WindowReader {
     return value;
   }
 
-  // Of the window that was appended last.
+  // Sets the scores of absent positions (below 0) in the window that was appended last.
   void bury_absent(WindowValues& values) const {
     constexpr double kFarBelow = 1000;
     const std::int64_t count = inputs_.window() * kPooledChannels;
@@ -91,7 +94,7 @@ class WindowReader {
   const CompressedStates& inputs_;
 };
 
-// [states, head_dim]: the mean of kv over the window, weighted with the softmax of each channel.
+// Mean of kv over the window, weighted by the softmax of each channel: [states, head_dim].
 Estimate pooled(const CompressedStates& inputs, const Numerics& numerics) {
   const Numerics how = of_online_softmax(numerics, inputs.window());
   const std::int64_t parts = inputs.head_dim / kPooledChannels;
@@ -116,7 +119,8 @@ Estimate pooled(const CompressedStates& inputs, const Numerics& numerics) {
       std::max<std::int64_t>(1, kElementsOfBlock / (inputs.window() * kPooledChannels));
   Estimate all =
       estimate_by_blocks(std::ssize(inputs.positions) * parts, at_once, Format::f32, means);
-  // Rows of parts become rows of states.
+  // Each row of `all` is a part of kPooledChannels channels. Join the parts of a state into one
+  // row.
   for (std::int64_t row = 0; row < std::ssize(inputs.positions); ++row) {
     double systematic = 0;
     for (std::int64_t part = 0; part < parts; ++part) {
@@ -130,7 +134,7 @@ Estimate pooled(const CompressedStates& inputs, const Numerics& numerics) {
   return all;
 }
 
-// The same numbers and errors under the numerics of the op.
+// Rows [begin, end) and the first `columns` of `states` as a tracked array with `numerics`.
 Tracked with_numerics(const Estimate& states, std::int64_t begin, std::int64_t end,
                       std::int64_t columns, const Numerics& numerics) {
   Estimate part;
@@ -150,7 +154,7 @@ Tracked with_numerics(const Estimate& states, std::int64_t begin, std::int64_t e
   return with_errors(std::move(values), part);
 }
 
-// [groups of the states, group] of the first columns, rounded to bf16.
+// The first `columns` of the states rounded to bf16, as [groups of all states, how.group].
 Tracked stored_groups(const Estimate& states, std::int64_t begin, std::int64_t end,
                       std::int64_t columns, const GroupQuant& how, const Numerics& numerics) {
   return reshaped(rounded(with_numerics(states, begin, end, columns, numerics), Format::bf16),
@@ -176,8 +180,7 @@ Estimate compressed_states(const CompressedStates& inputs, const Numerics& numer
                   1);
   };
   Estimate states = estimate_by_blocks(std::ssize(inputs.positions), 8, Format::f32, of_rows);
-  // Numbers below the normal ones may be flushed, and the sign of a sum of zeros is that of an
-  // order.
+  // Subnormal numbers may be flushed to zero, and the sign of a sum of zeros depends on the order.
   constexpr double kUnderflow = 0x1p-126;
   for (double& sigma : states.sigma) sigma += kUnderflow;
   for (double& worst : states.worst) worst += kUnderflow;
@@ -208,7 +211,7 @@ CodeEstimate compressed_codes(const Estimate& states, std::int64_t columns,
                                 -how.largest, how.largest);
     return reshaped(codes, {end - begin, columns});
   };
-  // All channels of a state have the error of one norm.
+  // All channels of a state share the error of its norm.
   CodeEstimate codes{.format = how.code,
                      .before = estimate_by_blocks(states.rows, 4, Format::f64, quotients),
                      .shared_error = columns};
@@ -233,7 +236,7 @@ Estimate compressed_columns(const Estimate& states, std::int64_t first) {
     part.sigma[i] = states.sigma[from];
     part.worst[i] = states.worst[from];
     if (!states.shift.empty()) part.shift.push_back(states.shift[from]);
-    // One norm's error is that of a whole row.
+    // The error of the norm is shared by a whole row, so the sigmas add up linearly.
     double& row = part.row_mean_sigma[i / columns];
     row += states.sigma[from] / static_cast<double>(columns);
   }

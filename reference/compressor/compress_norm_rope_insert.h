@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // compress_norm_rope_insert (docs/operations/compressor.md, 10.4): compressed states of closed
-// groups, and what the caches keep of them.
+// groups, and the bytes that the caches store of them.
 #pragma once
 
 #include <cstdint>
@@ -15,13 +15,14 @@
 namespace plumb::reference {
 
 struct CompressedStates {
-  std::vector<std::int64_t> positions;  // of the tokens that close the groups, one state each
+  std::vector<std::int64_t> positions;  // [states]: of the token that closes each group
   std::int64_t head_dim = 128, ratio = 4;
-  bool overlap = true;  // the group before it is part of a state's window
-  // First byte of the partial state of a position in the window of state `row`.
+  bool overlap = true;  // a state's window includes the previous group
+  // Returns the first byte of the partial state of `position`, which is in the window of state
+  // `row`.
   std::function<const std::uint8_t*(std::int64_t row, std::int64_t position)> partial_state;
-  bool bf16 = false;                      // partial states; else fp32
-  const float* ape = nullptr;             // [ratio, width]; null: partial states have it
+  bool bf16 = false;                      // partial states are bf16; else fp32
+  const float* ape = nullptr;             // [ratio, width]; null: already in the partial states
   const std::uint16_t* weight = nullptr;  // bf16 [head_dim]
   double eps = 1e-6;
   const float* cos_sin = nullptr;  // [positions, 64]
@@ -30,20 +31,20 @@ struct CompressedStates {
   std::int64_t width() const { return overlap ? 2 * head_dim : head_dim; }
 };
 
-// fp32 [states, head_dim], rotated, before any rounding to a cache's format.
+// Rotated states, fp32 [states, head_dim], before they are rounded to a cache's format.
 Estimate compressed_states(const CompressedStates& inputs, const Numerics& numerics);
 
-// Scales and codes of the first columns of states that are first rounded to bf16. `scales` as
-// group_codes has them.
+// Scales and codes of the first `columns` of the states, which are rounded to bf16 first. `scales`
+// has the layout that group_codes expects.
 CodeEstimate compressed_scales(const Estimate& states, std::int64_t columns, const GroupQuant& how,
                                const Numerics& numerics);
 CodeEstimate compressed_codes(const Estimate& states, std::int64_t columns,
                               const std::vector<double>& scales, const GroupQuant& how,
                               const Numerics& numerics);
-// bf16 columns from `first` on.
+// Columns [first, head_dim) of the states, rounded to bf16.
 Estimate compressed_columns(const Estimate& states, std::int64_t first);
 
-// `states` as rows of an estimate of `rows` rows, state i in row places[i].
+// An estimate of `rows` rows in which row places[i] is state i. The other rows are 0.
 Estimate placed_states(const Estimate& states, const std::vector<std::int64_t>& places,
                        std::int64_t rows);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // compressed_slot_mapping (docs/operations/compressor.md, 10.2): a token that ends a group of
-// `ratio` positions closes the group's state, and gets the slot of this state.
+// `ratio` positions closes the group's state and gets the slot of this state.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +13,14 @@ namespace plumb::reference {
 
 struct CompressedSlotBatch {
   QueryLayout queries;
-  const std::int64_t* slot_mapping = nullptr;  // [tokens]; null: own slots are not asked for
+  const std::int64_t* slot_mapping = nullptr;  // [tokens]; null: tokens need no slot of their own
   std::int64_t tokens = 0, buffer_tokens = 0;
   std::int64_t ratio = 1;
-  BlockTable block_table;  // of states
+  BlockTable block_table;  // of compressed states
 };
 
-// [buffer_tokens]; -1: the row closes no state. Throws std::out_of_range where the block table
-// does not cover a state.
+// Returns [buffer_tokens] slots; -1: the token closes no state. Throws std::out_of_range if the
+// block table does not cover a state.
 inline std::vector<std::int64_t> compressed_slot_mapping(const CompressedSlotBatch& input) {
   std::vector<std::int64_t> slots;
   for (const QueryToken& query : query_tokens(input.queries, input.tokens)) {

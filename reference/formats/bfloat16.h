@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// bfloat16: the upper half of a binary32. Bit patterns travel as std::uint16_t. All functions keep
-// infinities and signed zeros, and turn every NaN into a quiet one of the same sign.
+// bfloat16: the upper half of an fp32 number, stored as std::uint16_t. All functions keep
+// infinities and signed zeros, and turn every NaN into a quiet NaN of the same sign.
 #pragma once
 
 #include <algorithm>
@@ -26,20 +26,21 @@ constexpr std::uint16_t upper_half(std::uint32_t bits) {
 
 inline constexpr std::uint16_t kInfinityBf16 = 0x7F80;
 
-// Exact. A double, so that no arithmetic on decoded values is done in fp32 by accident.
+// Exact. Returns a double so that callers do not compute in fp32 by accident.
 constexpr double decode_bf16(std::uint16_t bits) {
   return std::bit_cast<float>(std::uint32_t{bits} << 16);
 }
 
-// Nearest, ties to even. Beyond the largest finite value plus half a step: infinity.
+// Rounds to nearest, ties to even. From the largest finite value plus half a step on, the result is
+// infinity.
 constexpr std::uint16_t encode_bf16(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   if (detail::is_nan_f32(bits)) return detail::upper_half(bits);
   return static_cast<std::uint16_t>((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
 }
 
-// Nearest, ties to even, in one rounding: going through fp32 would round twice and lose the bits
-// that break a tie.
+// Rounds a double to nearest, ties to even, in one rounding. Converting to fp32 first would round
+// twice and lose the bits that break a tie.
 constexpr std::uint16_t encode_bf16(double value) {
   if (value != value) return encode_bf16(static_cast<float>(value));
   const std::uint64_t code = detail::nearest_even_code(detail::magnitude(value), 7, 127);
@@ -49,9 +50,9 @@ constexpr std::uint16_t encode_bf16(double value) {
 
 // Rounds towards zero: drops the lower half of the fp32 pattern.
 //
-// g++ 12.2 at -O1 and above drops the mask from `c ? float_of(bits_of(v) & 0xFFFF0000) : v`, and
-// inlining gives `c ? decode_bf16(truncate_to_bf16(v)) : v` that very shape. The empty asm hides
-// where the bits came from, so the shape cannot arise.
+// g++ 12.2 at -O1 and above drops the mask from `c ? float_of(bits_of(v) & 0xFFFF0000) : v`.
+// Inlining this function into `c ? decode_bf16(truncate_to_bf16(v)) : v` would give the same
+// expression. The empty asm hides from the compiler that the bits come from `value`.
 constexpr std::uint16_t truncate_to_bf16(float value) {
   auto bits = std::bit_cast<std::uint32_t>(value);
   if (!std::is_constant_evaluated()) asm("" : "+r"(bits));

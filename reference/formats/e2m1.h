@@ -12,7 +12,7 @@
 namespace plumb::reference {
 
 inline constexpr std::array<double, 8> kE2m1Magnitudes = {0, 0.5, 1, 1.5, 2, 3, 4, 6};
-// Halfway between neighbours.
+// Ties: midpoints between neighbouring magnitudes.
 inline constexpr std::array<double, 7> kE2m1Boundaries = {0.25, 0.75, 1.25, 1.75, 2.5, 3.5, 5};
 
 // Code 0..15; the upper four bits are ignored.
@@ -21,15 +21,16 @@ constexpr double decode_e2m1(std::uint8_t code) {
   return code & 8 ? -size : size;
 }
 
-// What engines do differently: a number halfway between two codes, and the sign of what is rounded
-// to zero. The default is what hardware does.
+// Two choices in which engines differ: how a tie between two codes is rounded, and whether a
+// negative number that rounds to zero keeps its sign. The defaults are those of hardware.
 enum class E2m1Ties { even, toward_zero, away };
 struct E2m1Policy {
   E2m1Ties ties = E2m1Ties::even;
   bool zero_has_sign = true;
 };
 
-// Nearest. Saturates at 6, infinity too. NaN, which the format lacks, becomes 0.
+// Rounds to nearest. Larger numbers and infinity become 6. NaN becomes 0, because the format has no
+// NaN.
 constexpr std::uint8_t encode_e2m1(double value, E2m1Policy policy = {}) {
   const double size = detail::magnitude(value);
   int code = 0;

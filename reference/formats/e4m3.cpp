@@ -16,7 +16,7 @@ constexpr std::array<double, 256> make_values(Dialect dialect) {
   std::array<double, 256> values{};
   for (int code = 0; code < 256; ++code) {
     const int field = code >> 3 & 15, mantissa = code & 7;
-    // Subnormals have the exponent of the least normal value and no implicit one.
+    // Subnormal codes have the exponent of the least normal value and no implicit leading one.
     const int significand = field == 0 ? mantissa : 8 + mantissa;
     const int exponent = std::max(field, 1) - e4m3_bias(dialect) - 3;
     const double size = significand * detail::power_of_two(exponent);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The two 8-bit floating-point dialects with 4 exponent and 3 mantissa bits. One byte per element,
-// sign in bit 7. A byte that is finite and not zero in both means twice as much in fn as in fnuz.
+// sign in bit 7. A byte that is finite and nonzero in both dialects is twice as large in fn as in
+// fnuz.
 //
 //             bias   largest       least subnormal   NaN           -0
 //   e4m3fn      7    448 (0x7E)    2^-9              0x7F, 0xFF    0x80     (OCP; NVIDIA, gfx950)
@@ -19,8 +20,8 @@ namespace plumb::reference {
 
 enum class Dialect { e4m3fn, e4m3fnuz };
 
-// What becomes of a finite or infinite value that rounds past the largest finite one. (Inputs that
-// are NaN give a NaN code either way.)
+// Result for a finite or infinite value that rounds past the largest finite one. NaN inputs give a
+// NaN code with both settings.
 enum class Overflow {
   saturate,  // the largest finite value of the same sign: CUDA's SATFINITE, AITER
   to_nan     // a NaN code: a PyTorch cast
@@ -40,17 +41,18 @@ constexpr std::uint8_t e4m3_nan_code(Dialect dialect) {
   return dialect == Dialect::e4m3fn ? 0x7F : 0x80;
 }
 
-// Exact values of all 256 codes, NaN where the code is one.
+// Exact values of all 256 codes; NaN for NaN codes.
 const std::array<double, 256>& e4m3_values(Dialect dialect);
 inline double decode_e4m3(std::uint8_t code, Dialect dialect) { return e4m3_values(dialect)[code]; }
 
-// Nearest, ties to even mantissa, subnormals included. A float argument widens exactly, so it is
-// rounded once as well.
+// Rounds to nearest, ties to even mantissa, including subnormals. A float argument converts to
+// double exactly, so it is rounded only once.
 //
-// What would be the next value after the largest decides an overflow: fn keeps up to 464, the tie
-// with 480, whose even neighbour is 448; fnuz keeps less than 248, the tie with 256, whose even
-// neighbour is 256. NaN: 0x7F or 0xFF by its sign in fn, 0x80 in fnuz. Zeros and what underflows
-// keep their sign in fn; in fnuz they are 0x00, because 0x80 is its NaN.
+// The first value after the largest one decides which numbers overflow. fn would have 480 next, and
+// keeps numbers up to the tie 464, because the even neighbour is 448. fnuz would have 256 next, and
+// keeps numbers below the tie 248, because the even neighbour is 256. NaN becomes 0x7F or 0xFF by
+// its sign in fn, 0x80 in fnuz. Zeros and numbers that underflow keep their sign in fn; in fnuz
+// they become 0x00, because 0x80 is its NaN.
 constexpr std::uint8_t encode_e4m3(double value, Dialect dialect,
                                    Overflow overflow = Overflow::saturate) {
   const bool fnuz = dialect == Dialect::e4m3fnuz;

@@ -11,7 +11,7 @@ namespace plumb::reference {
 
 namespace {
 
-// Of rows x hidden.
+// RMS norm of each row of y, [rows, hidden].
 Tracked normalised(Tracked y, const FusedNorm& norm) {
   const std::int64_t hidden = y.sizes().back();
   std::vector<double> weight(static_cast<std::size_t>(hidden));
@@ -21,7 +21,7 @@ Tracked normalised(Tracked y, const FusedNorm& norm) {
   return rounded(std::move(y), Format::bf16) * r * factors;
 }
 
-// [end - begin, hidden]
+// Stream `slot` of tokens [begin, end): [end - begin, hidden].
 Tracked load_slot(const Streams& streams, int slot, std::int64_t begin, std::int64_t end,
                   const Numerics& numerics) {
   std::vector<double> x(static_cast<std::size_t>((end - begin) * streams.hidden));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The gated sum of a token's four streams, alone or followed by an RMS norm in the same kernel.
+// The gated sum of a token's four streams, optionally followed by an RMS norm in the same kernel.
 #pragma once
 
 #include <cstdint>
@@ -11,15 +11,15 @@
 
 namespace plumb::reference {
 
-// y / sqrt(mean(y^2) + eps) * weight. The kernel keeps y as bf16, the mean square is of y
-// unrounded.
+// y / sqrt(mean(y^2) + eps) * weight. The kernel rounds y to bf16 for the product, but takes the
+// mean square of y before this rounding.
 struct FusedNorm {
-  const std::uint16_t* weight = nullptr;  // bf16 [hidden]; no norm without it
+  const std::uint16_t* weight = nullptr;  // bf16 [hidden]; null: no norm
   double eps = 0;
 };
 
-// Of tokens [begin, end): sum_j gates[j] x[j, :], j ascending, in fp32. gates: [end - begin, 4].
-// The result: [end - begin, hidden].
+// sum_j gates[j] x[j, :] for tokens [begin, end), with j ascending, in fp32. gates: [end - begin,
+// 4]. Returns [end - begin, hidden].
 Tracked gated_sum(const Streams& streams, std::int64_t begin, std::int64_t end,
                   const Tracked& gates, const FusedNorm& norm = {});
 

@@ -26,8 +26,9 @@ Tracked head_square_sums(const TokenRows& tokens, const Numerics& numerics) {
   return with_errors(Tracked(sums.value, {sums.rows, 1}, numerics), sums);
 }
 
-// Mixes of the old variant, r already in them. Elements of x r that lie next to a tie are rounded
-// up or down by one error, that of r. Their errors add up.
+// Mixes (the four products of a token with fn) of the older variant, which multiplies fn with x * r
+// rounded to bf16. The single error of r decides how all elements of x * r near a tie are rounded,
+// so their errors add up linearly.
 std::vector<Uncertain> mixes_of_rounded(const MixWeights& weights, const Tracked& scaled) {
   const Tracked stored = rounded(scaled, Format::bf16);
   std::vector<double> worst(stored.values().size());
@@ -45,7 +46,7 @@ std::vector<Uncertain> mixes_of_rounded(const MixWeights& weights, const Tracked
   return mixes;
 }
 
-// r included: [tokens, 4].
+// Mixes of all tokens times r: [tokens, 4].
 Tracked head_mixes(const HcHead& inputs, const MixWeights& weights, const TokenRows& tokens,
                    const Numerics& numerics) {
   const std::int64_t count = std::ssize(tokens);

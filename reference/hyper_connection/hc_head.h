@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// hc_head: the gated sum of the four streams before the LM head. In the older variant x * r is
-// rounded to bf16 before its product with fn; in the newer one the fp32 product is scaled by r.
+// hc_head: the gated sum of the four streams before the LM head. The older variant rounds x * r to
+// bf16 before its product with fn. The newer variant multiplies the fp32 product by r.
 #pragma once
 
 #include "reference/bound.h"
@@ -18,7 +18,7 @@ struct HcHead {
   bool round_normalised = false;
 };
 
-// tokens x hidden.
+// Returns [tokens, hidden].
 Estimate hc_head(const HcHead& inputs, const Numerics& numerics);
 
 }  // namespace plumb::reference

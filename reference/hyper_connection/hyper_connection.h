@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the hyper-connection ops share: four residual streams per token, their square sums, the RMS
-// scale and sigmoid gates.
+// Code shared by the hyper-connection ops: four residual streams per token, their square sums, the
+// RMS scale and sigmoid gates.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +14,13 @@ namespace plumb::reference {
 
 inline constexpr int kStreams = 4;
 
-// A sum whose errors are derived by hand: exact value; variance and largest size of its error;
-// predictable part of it; and how far an error that has the same sign in every token may go.
+// A sum whose errors are derived by hand: its exact value, the variance and largest size of its
+// error, the predictable part of the error, and the largest error that has the same sign in every
+// token.
 struct Uncertain {
   double value = 0, variance = 0, worst = 0, shift = 0, systematic = 0;
 };
-// Element i. The systematic part is the caller's.
+// Stores `from` as element i of `to`. The caller stores the systematic part.
 void write(const Uncertain& from, std::int64_t i, Estimate& to);
 
 // bf16 [tokens, 4, hidden]; strides in elements.
@@ -27,18 +28,18 @@ struct Streams {
   const std::uint16_t* data = nullptr;
   std::int64_t tokens = 0, hidden = 0, token_stride = 0, slot_stride = 0;
 };
-// K order (slot, hidden).
+// The 4 * hidden elements of a token, in K order (slot, hidden).
 std::vector<double> load_token(const Streams& streams, std::int64_t token);
 void load_token(const Streams& streams, std::int64_t token, double* to);
-// How many tokens of so many elements are computed at a time.
+// Number of tokens that are computed together if each token has `elements` elements.
 std::int64_t tokens_per_block(std::int64_t elements);
 
-// Variance of a rounding error of relative size at most `unit`, and the same of a function.
+// Variance of a uniform error of relative size at most `unit`, of a rounding or of a function.
 double rounding_variance(double unit);
 
-// sum_k x_k^2 of k in [begin, end). Squares of bf16 numbers are not spread evenly over the spacing
-// of the running sum (an odd significand's square is 1 modulo 8, a small square is swallowed), so
-// the roundings have a mean, which is estimated from the terms.
+// sum_k x_k^2 for k in [begin, end). Squares of bf16 numbers are not spread evenly over the spacing
+// of the running sum: an odd significand's square is 1 modulo 8, and a small square is lost. So the
+// roundings have a mean, which is estimated from the terms.
 Uncertain square_sum(const std::vector<double>& x, std::int64_t begin, std::int64_t end,
                      const Numerics& numerics);
 

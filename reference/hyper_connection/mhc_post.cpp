@@ -14,7 +14,7 @@ namespace {
 
 constexpr int kTerms = kStreams + 1;
 
-// [tokens, 1, 5, hidden]: x, then the streams.
+// Terms of the sums of tokens [begin, end): [tokens, 1, 5, hidden], x and then the four streams.
 Tracked terms_of(const MhcPost& inputs, std::int64_t begin, std::int64_t end,
                  const Numerics& numerics) {
   const std::int64_t hidden = inputs.residual.hidden;
@@ -27,7 +27,8 @@ Tracked terms_of(const MhcPost& inputs, std::int64_t begin, std::int64_t end,
   return {std::move(terms), {end - begin, 1, kTerms, hidden}, numerics};
 }
 
-// [rows, 5], of row token * 4 + n: post[n], and column n of comb.
+// Factors of the five terms of rows [first, last): [rows, 5]. Row token * 4 + n has post[n], then
+// column n of comb.
 Tracked factors_of(const MhcPost& inputs, std::int64_t first, std::int64_t last,
                    const Numerics& numerics) {
   std::vector<double> factors;
@@ -39,7 +40,7 @@ Tracked factors_of(const MhcPost& inputs, std::int64_t first, std::int64_t last,
   return {std::move(factors), {last - first, kTerms}, numerics};
 }
 
-// Of rows of one token, or of all rows of several.
+// Output rows [first, last): rows of one token, or all rows of several tokens.
 Tracked rows_of(const MhcPost& inputs, std::int64_t first, std::int64_t last,
                 const Numerics& numerics) {
   const std::int64_t begin = first / kStreams, end = (last + kStreams - 1) / kStreams;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// mhc_post: the sublayer's output x and the mixed residual streams,
-// out[n,h] = post[n] x[h] + sum_m comb[m,n] residual[m,h]. The sum runs over comb's first index.
+// mhc_post: adds the sublayer's output x to the mixed residual streams, out[n,h] = post[n] x[h] +
+// sum_m comb[m,n] residual[m,h]. The sum runs over comb's first index.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct MhcPost {
   const float* comb = nullptr;  // [tokens, 4, 4]
 };
 
-// Rows token * 4 + n, `hidden` columns.
+// Returns [tokens * 4, hidden]; row token * 4 + n is stream n.
 Estimate mhc_post(const MhcPost& inputs, const Numerics& numerics);
 
 }  // namespace plumb::reference

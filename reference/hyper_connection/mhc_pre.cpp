@@ -15,11 +15,11 @@ namespace plumb::reference {
 namespace {
 
 constexpr int kComb = 8;           // first of the 16 comb logits
-constexpr std::int64_t kTile = 8;  // tokens that share a reading of the weights
+constexpr std::int64_t kTile = 8;  // tokens computed together, so that weights are read once
 
 std::int64_t part_begin(std::int64_t depth, int splits, int part) { return depth * part / splits; }
 
-// Elements of a row whose errors are independent of one another.
+// Sets row_mean_sigma of a row whose elements have independent errors.
 void write_independent_row_mean(std::int64_t row, Estimate& estimate) {
   double variance = 0;
   for (std::int64_t c = 0; c < estimate.columns; ++c) {
@@ -50,7 +50,7 @@ void write_row(const std::vector<Uncertain>& mixes, const Uncertain& squares, st
   write_independent_row_mean(row, partials.square_sums);
 }
 
-// Sums of the splits, in order: [tokens, columns].
+// Sums over the splits, added in order: [tokens, columns].
 Tracked add_splits(const MhcPre& inputs, const Estimate& parts, const Numerics& numerics) {
   const std::int64_t tokens = inputs.residual.tokens, count = tokens * parts.columns;
   const auto part = [&](std::int64_t split) {
@@ -80,7 +80,7 @@ MixLogits logits_of(const MhcPre& inputs, const MhcPrePartials& partials,
   return {std::move(mixes), std::move(r), std::move(logits)};
 }
 
-// comb: [tokens, 24] logits, of which the last 16 count.
+// Sinkhorn result of a token. `logits` is [tokens, 24]; its last 16 columns are those of comb.
 SinkhornResult mix_streams(const MhcPre& inputs, const TrackedNode& logits, std::int64_t token,
                            const Numerics& numerics) {
   const auto first = static_cast<std::size_t>(token * kMixes + kComb);
@@ -107,7 +107,8 @@ Matrix4 unshifted(const MhcPre& inputs, const TrackedNode& logits, std::int64_t 
   return sinkhorn(value, {}, 0, inputs.sinkhorn_iterations, inputs.sinkhorn_eps, {}).value;
 }
 
-// `relative`: how far an error of the same sign in all tokens may move an entry.
+// Stores a token's 4 x 4 comb and its errors. `relative`: largest relative change of an entry by an
+// error that has the same sign in all tokens.
 void write_comb(const SinkhornResult& comb, const Matrix4& value, double relative,
                 std::int64_t token, Estimate& out) {
   Covariance16 absolute = comb.covariance;
@@ -128,8 +129,8 @@ void write_comb(const SinkhornResult& comb, const Matrix4& value, double relativ
       for (int j = row * kStreams; j < (row + 1) * kStreams; ++j) variance += absolute[i][j];
       sum += value[i];
     }
-    // A token's four rows share errors: whoever averages them as independent must not get less than
-    // the token's own variance.
+    // A token's four rows share errors. An average that treats the rows as independent must still
+    // get at least the variance of the token's mean.
     const std::int64_t r = token * kStreams + row;
     out.row_mean_sigma[r] =
         std::sqrt(std::max(variance / (kStreams * kStreams), kStreams * token_variance));
@@ -137,8 +138,8 @@ void write_comb(const SinkhornResult& comb, const Matrix4& value, double relativ
   }
 }
 
-// What the fp32 streams' own errors add to the sums of a part, and that their squares, unlike those
-// of bf16 numbers, are rounded. An error of x_k goes into all 24 mixes.
+// Adds the errors of the fp32 streams, and the roundings of their squares (squares of bf16 numbers
+// are exact). An error of x_k enters all 24 mixes.
 void add_errors_of_streams(const MhcPre& inputs, std::int64_t token, int split,
                            MhcPrePartials& partials) {
   const std::int64_t depth = inputs.depth();
@@ -165,7 +166,7 @@ void add_errors_of_streams(const MhcPre& inputs, std::int64_t token, int split,
   squares.sigma[row] = std::hypot(squares.sigma[row], std::sqrt(square_variance));
   squares.worst[row] += square_worst * (1 + static_cast<double>(depth) * kUnitF32);
   squares.row_mean_sigma[row] = squares.sigma[row];
-  if (inputs.bf16_split) return;  // the mixes are of the stored streams
+  if (inputs.bf16_split) return;  // the mixes use the stored streams, which are exact
   for (int c = 0; c < kMixes; ++c) {
     const std::int64_t i = row * kMixes + c;
     partials.mixes.sigma[i] = std::hypot(partials.mixes.sigma[i], std::sqrt(variance[c]));
@@ -181,7 +182,7 @@ std::vector<double> summed_token(const MhcPre& inputs, std::int64_t token) {
   return {first, first + inputs.depth()};
 }
 
-// Tokens [begin, end), all splits.
+// Partial sums of tokens [begin, end) for all splits.
 void write_partials(const MhcPre& inputs, const MixWeights& weights, std::int64_t begin,
                     std::int64_t end, const Numerics& numerics, MhcPrePartials& partials) {
   std::vector<std::vector<double>> x, multiplied;
@@ -201,7 +202,8 @@ void write_partials(const MhcPre& inputs, const MixWeights& weights, std::int64_
   }
 }
 
-// An error of r does not move the mean of a row: rows of comb have the sum 1.
+// comb as [tokens * 4, 4]. An error of r does not change the mean of a row, because each row of
+// comb has the sum 1.
 Estimate mixed_streams(const MhcPre& inputs, const MixLogits& all, const Numerics& numerics) {
   const TrackedNode& logits = *all.logits.node();
   Estimate comb;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// mhc_pre: from four residual streams, the mixing coefficients of a sublayer and its input. Two
-// stages with a visible intermediate, the per-split sums: what the device stored of it is judged,
-// and its outputs are then judged on the bytes it stored; and once more from the inputs, end to
-// end.
+// mhc_pre: computes the mixing coefficients of a sublayer and its input from four residual streams.
+// The kernel has two stages, and the per-split sums between them are stored. The stored sums are
+// judged, and the outputs are judged twice: computed from the stored sums, and end to end from the
+// inputs.
 #pragma once
 
 #include <cstdint>
@@ -18,19 +18,19 @@ inline constexpr int kMixes = 24;  // 4 pre, 4 post, 16 comb
 
 struct MhcPre {
   Streams residual;
-  // Rows token * 4 + slot, `hidden` columns: the streams as a device has them in fp32, before it
-  // stores them as `residual`. The sums are then of these; layer_input is always of `residual`.
+  // [tokens * 4, hidden], row token * 4 + slot: the streams in fp32, before the kernel stores them
+  // as `residual`. If set, the sums use these streams. layer_input always uses `residual`.
   const Estimate* unrounded = nullptr;
   const float* fn = nullptr;  // [24, depth()], K order (slot, hidden)
-  // The products are of `residual`, also where the square sum is of `unrounded`, and of each fn as
-  // the sum of two bf16 numbers.
+  // The products use `residual`, even if the square sum uses `unrounded`, and each fn as the sum of
+  // two bf16 numbers.
   bool bf16_split = false;
-  bool scaled_streams = false;   // the products are of the streams times 1 / rms
-  bool bf16_mixes = false;       // the products, their splits added, are rounded to bf16
-  bool summed_weights = false;   // equal streams: fn is its sum over them, K only `hidden`
-  const float* scale = nullptr;  // [3]: of pre, post, comb
+  bool scaled_streams = false;   // the products use the streams times 1 / rms
+  bool bf16_mixes = false;       // the products, summed over splits, are rounded to bf16
+  bool summed_weights = false;   // streams are equal: fn is summed over them, K = `hidden`
+  const float* scale = nullptr;  // [3]: factors of pre, post, comb
   const float* base = nullptr;   // [24]
-  FusedNorm norm;                // of layer_input
+  FusedNorm norm;                // norm of layer_input
   int splits = 1;                // part s of K = depth() is [K s / splits, K (s + 1) / splits)
   int sinkhorn_iterations = 20;
   double rms_eps = 1e-6F, pre_eps = 1e-6F, sinkhorn_eps = 1e-6F, post_mult = 2;
@@ -49,7 +49,7 @@ struct MhcPreOutputs {
 };
 
 MhcPrePartials mhc_pre_partials(const MhcPre& inputs, const Numerics& numerics);
-// Partials that a device stored, as exact numbers.
+// Partials that a kernel stored, taken as exact numbers.
 MhcPrePartials stored_partials(const MhcPre& inputs, const float* mixes, const float* square_sums);
 MhcPreOutputs mhc_pre_outputs(const MhcPre& inputs, const MhcPrePartials& partials,
                               const Numerics& numerics);

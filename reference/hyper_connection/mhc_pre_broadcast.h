@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// mhc_pre_broadcast: mhc_pre of the first layer, whose four streams are equal. fn is its sum over
-// them, and the mean square one over the hidden size   (operations spec, 6.5)
+// mhc_pre_broadcast: mhc_pre of the first layer, whose four streams are equal. fn is summed over
+// the streams, and the mean square is taken over the hidden size (operations spec, 6.5).
 #pragma once
 
 #include "reference/hyper_connection/mhc_pre.h"
 
 namespace plumb::reference {
 
-// bf16 [tokens, hidden] as four streams that are one.
+// Views bf16 [tokens, hidden] as four equal streams (slot stride 0).
 Streams broadcast(const std::uint16_t* residual, std::int64_t tokens, std::int64_t hidden,
                   std::int64_t token_stride);
 

@@ -16,9 +16,9 @@ namespace plumb::reference {
 
 namespace {
 
-constexpr int kGroup = 4;  // columns of fn that lie side by side
+constexpr int kGroup = 4;  // columns of fn that are adjacent in memory
 
-// Error of x with the low `bits` of its fp32 significand rounded away, and whether that was a tie.
+// Error of rounding away the low bits of an fp32 significand, and whether the number was a tie.
 struct OperandRounding {
   float error = 0;
   bool tie = false;
@@ -47,13 +47,14 @@ int dropped_bits(Format format) {
   }
 }
 
-// Sums of the products of x with one group of columns: by lane (term number modulo 4), of their
-// magnitudes, of their squares.
+// Sums of the products of x with one group of columns: the products by lane (term number modulo 4),
+// their magnitudes and their squares.
 struct BlockSums {
   double lanes[4][kGroup], magnitudes[kGroup], squares[kGroup];
 };
 
-// Magnitudes and squares alternate between two sums each, which do not wait for one another.
+// Magnitudes and squares alternate between two accumulators each, so that consecutive additions do
+// not depend on each other.
 PLUMB_FOR_ANY_TARGET void multiply_block(const double* x, const double* weight, std::int64_t terms,
                                          BlockSums& sums) {
   Four lanes[4] = {}, magnitudes[2] = {}, squares[2] = {};
@@ -91,7 +92,7 @@ void narrow_multiply_block(const double* x, const double* weight, std::int64_t t
   multiply_block(x, weight, terms, sums);
 }
 
-// The same of a whole range, and its orders.
+// Sums over several blocks, and the partial sums of the usual orders of addition.
 class GroupSums {
  public:
   using Columns = Eigen::Array4d;
@@ -124,7 +125,7 @@ int significand_bits(Format format) {
   }
 }
 
-// Added up by a matrix unit.
+// A mix whose products a matrix unit adds up.
 Uncertain mix_of_unit(const TermSums& sums, std::int64_t terms, StreamForm streams,
                       const Numerics& numerics) {
   const Format of_stream = streams == StreamForm::stored ? Format::bf16 : numerics.product;
@@ -135,8 +136,8 @@ Uncertain mix_of_unit(const TermSums& sums, std::int64_t terms, StreamForm strea
       .value = sums.sum, .variance = sigma * sigma, .worst = error.worst, .systematic = error.bias};
 }
 
-// Column i of a group with what its sum of `terms` products allows. `additions`: of each product,
-// in one piece or in two.
+// The sum of `terms` products for column i of a group, with its error. `additions`: 2 if each
+// product is added in two pieces, else 1.
 Uncertain mix_of_group(const GroupSums& sums, int i, std::int64_t terms, double additions,
                        StreamForm streams, const Numerics& numerics) {
   if (numerics.unit != SumUnit::fp32) {
@@ -157,7 +158,7 @@ Uncertain mix_of_group(const GroupSums& sums, int i, std::int64_t terms, double 
           .worst = added.worst + product_error * sums.magnitude[i]};
 }
 
-// Each scaled stream is rounded by itself.
+// Adds the roundings of scaled streams. Each stream element has its own rounding.
 void add_stream_roundings(const GroupSums& sums, int i, Format product, Uncertain& mix) {
   const OperandError error = scaled_operand_error(product);
   mix.variance += square(error.sigma) * sums.square[i];
@@ -207,7 +208,8 @@ std::vector<std::vector<Uncertain>> MixWeights::mixes(const std::vector<double>*
   std::vector<std::vector<Uncertain>> result(static_cast<std::size_t>(count));
   for (auto& mixes : result) mixes.resize(static_cast<std::size_t>(columns_));
   for (int group = 0; group < columns_; group += kGroup) {
-    // Block by block, so that the weights are read from the nearest cache by all tokens but one.
+    // All tokens use a block of weights before the next block, so that only the first token misses
+    // the nearest cache.
     std::vector<GroupSums> sums(result.size());
     for (std::int64_t k = begin; k < end; k += length) {
       for (std::int64_t t = 0; t < count; ++t) {
@@ -247,7 +249,7 @@ void MixWeights::add_operand_roundings(const std::vector<double>& x, std::int64_
 std::vector<double> MixWeights::magnitudes(const std::vector<double>& x) const {
   std::vector<double> sums(columns_);
   for (std::int64_t k = 0; k < depth_; ++k) {
-    if (x[k] == 0) continue;  // most errors are 0
+    if (x[k] == 0) continue;  // callers pass errors, most of which are 0
     for (int c = 0; c < columns_; ++c) sums[c] += std::abs(x[k] * exact_[at(c, k)]);
   }
   return sums;

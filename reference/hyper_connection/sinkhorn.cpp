@@ -12,8 +12,8 @@ namespace plumb::reference {
 namespace {
 
 constexpr int kSide = 4;
-// Roundings of a sum of four positive terms and eps: the partial sums are about 1/2, 3/4, 1 and 1
-// of it.
+// Sum of the squared partial sums of four positive terms and eps, relative to the squared total.
+// The partial sums are about 1/2, 3/4, 1 and 1 of the total.
 constexpr double kSumRoundings = 0.25 + 0.5625 + 1 + 1;
 constexpr double kWorstSumRoundings = 4;
 
@@ -26,12 +26,13 @@ int entry(MatrixAxis axis, int line, int i) {
 struct Iterate {
   Matrix4 value{};
   Covariance16 covariance{};
-  // Largest errors of log K (roundings of all steps so far included), log a and log b.
+  // Largest errors of log K (including the roundings of all steps so far), log a and log b.
   double kernel = 0, rows = 0, columns = 0;
 };
 
-// What a normalisation subtracts from the logarithms of a line: their mean with these weights.
-// First of each column of the covariance, then of each of its rows.
+// A normalisation subtracts from the logarithms of a line (a row or column of the 4 x 4 matrix)
+// their mean with these weights. This function propagates the covariance: it does the same for each
+// column of the covariance, then for each of its rows.
 void subtract_means(Covariance16& covariance, const Matrix4& weights, MatrixAxis axis) {
   for (int line = 0; line < kSide; ++line) {
     std::array<double, kCombEntries> means{};
@@ -70,7 +71,7 @@ void add_variance(Covariance16& covariance, double variance) {
   for (int e = 0; e < kCombEntries; ++e) covariance[e][e] += variance;
 }
 
-// Divides each line by (its sum + eps).
+// Divides each row, or each column, by (its sum + eps).
 void normalise(Iterate& x, MatrixAxis axis, double eps, const Numerics& numerics) {
   const double u = unit_roundoff(numerics.accumulator);
   const double division = function_error(numerics);
@@ -79,7 +80,7 @@ void normalise(Iterate& x, MatrixAxis axis, double eps, const Numerics& numerics
     for (int i = 0; i < kSide; ++i) sum += x.value[entry(axis, line, i)];
     for (int i = 0; i < kSide; ++i) x.value[entry(axis, line, i)] /= sum;
   }
-  // The quotients are the weights: each is the entry's share of (sum + eps).
+  // The quotients are the weights of the means: each is its entry's share of (sum + eps).
   subtract_means(x.covariance, x.value, axis);
   add_line_variance(x.covariance, axis, kSumRoundings * rounding_variance(u));
   add_variance(x.covariance, rounding_variance(division));
@@ -90,7 +91,8 @@ void normalise(Iterate& x, MatrixAxis axis, double eps, const Numerics& numerics
   x.kernel += division;
 }
 
-// exp(logit - row maximum): the difference, its product with log2(e), that constant and exp2.
+// exp(logit - row maximum). The difference, its product with log2(e), the constant log2(e) and exp2
+// have errors.
 void exponentiate(Iterate& x, const Matrix4& logits, const Numerics& numerics) {
   const double u = unit_roundoff(numerics.accumulator);
   const double function = function_error(numerics);
@@ -105,7 +107,8 @@ void exponentiate(Iterate& x, const Matrix4& logits, const Numerics& numerics) {
   x.kernel += most + function;
 }
 
-// An entry far below eps hardly matters any more, nor does it whether it was flushed to zero.
+// Adds eps to each entry. The error of an entry far below eps becomes negligible, even if the entry
+// was flushed to zero.
 void add_eps(Iterate& x, double eps, const Numerics& numerics) {
   const double u = unit_roundoff(numerics.accumulator);
   const double log_error = x.kernel + x.rows + x.columns;

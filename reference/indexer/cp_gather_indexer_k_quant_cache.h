@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// cp_gather_indexer_k_quant_cache: keys of the indexer's paged cache, request after request, codes
-// and scale bytes as they are (operations spec, 5.6).
+// cp_gather_indexer_k_quant_cache: copies keys of the indexer's paged cache, request after request.
+// Codes and scale bytes are copied unchanged (operations spec, 5.6).
 #pragma once
 
 #include <cstdint>
@@ -17,10 +17,10 @@ struct IndexerKeyGather {
   IndexerCacheLayout layout;
   const std::int32_t* block_table = nullptr;   // [requests, block_table_row_stride]
   const std::int32_t* cu_seq_lens = nullptr;   // [requests + 1]
-  const std::int32_t* token_to_seq = nullptr;  // [keys]; null: cu_seq_lens alone names requests
+  const std::int32_t* token_to_seq = nullptr;  // [keys]; null: use cu_seq_lens
   std::int64_t requests = 0, keys = 0, block_table_row_stride = 0;
 
-  // The request of row `key`, -1 if it has none.
+  // Request of row `key`, or -1 if the row belongs to no request.
   std::int64_t request_of(std::int64_t key) const;
 };
 

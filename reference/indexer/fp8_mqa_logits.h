@@ -16,16 +16,16 @@ struct Fp8MqaLogits {
   const std::int32_t* starts = nullptr;  // [rows]
   const std::int32_t* ends = nullptr;    // [rows]
   std::int64_t rows = 0, keys = 0, heads = 0, dim = 0;
-  std::int64_t columns = 0;  // of the stored rows, padding included
+  std::int64_t columns = 0;  // of the stored rows, including padding
   bool row_local = false;    // column c is key start + c
-  bool clean = false;        // columns without a key of the row, up to `keys`, are -inf
-  bool scaled_keys = false;  // k_scale multiplies k in front of the product
+  bool clean = false;        // columns up to `keys` without a key of the row are -inf
+  bool scaled_keys = false;  // k is multiplied by k_scale before the dot product
   Dialect q_dialect = Dialect::e4m3fn, k_dialect = Dialect::e4m3fn;
 };
 
-// Keys of a row: its window, clamped.
+// Keys of a row: its window [starts, ends) clamped to the existing keys.
 KeyRange key_range(const Fp8MqaLogits& inputs, std::int64_t row);
-// fp32 [rows, columns]; zero where nothing is specified.
+// Returns fp32 [rows, columns]; elements that the op does not specify are 0.
 Estimate fp8_mqa_logits(const Fp8MqaLogits& inputs, const Numerics& numerics);
 
 }  // namespace plumb::reference

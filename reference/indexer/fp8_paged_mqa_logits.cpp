@@ -9,7 +9,7 @@ namespace plumb::reference {
 
 namespace {
 
-using Entries = std::vector<CacheEntry>;  // of each token of a block
+using Entries = std::vector<CacheEntry>;  // one for each token of a block
 
 Entries entries_of(const IndexerCacheLayout& layout) {
   Entries entries;
@@ -28,7 +28,7 @@ void decode_token(const Fp8PagedMqaLogits& inputs, const Entries& entries, std::
     std::vector<std::uint8_t> codes;
     for (const std::int64_t at : entry.codes) codes.push_back(block[at]);
     keys.vectors.decode(position, codes.data(), inputs.cache_dialect);
-  } else {  // side by side
+  } else {  // the codes of a token are contiguous
     keys.vectors.decode(position, block + entry.codes.front(), inputs.cache_dialect);
   }
   float scale = 0;

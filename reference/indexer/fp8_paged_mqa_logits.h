@@ -22,16 +22,16 @@ struct Fp8PagedMqaLogits {
   std::int64_t block_table_row_stride = 0;
   std::int64_t requests = 0, next_n = 1, heads = 0, dim = 0;
   std::int64_t max_context_len = 0;
-  std::int64_t columns = 0;  // of the stored rows, padding included
-  bool clean = false;        // columns from the length to max_context_len are -inf
-  bool scaled_keys = false;  // a token's scale multiplies its key in front of the product
+  std::int64_t columns = 0;  // of the stored rows, including padding
+  bool clean = false;        // columns from the context length to max_context_len are -inf
+  bool scaled_keys = false;  // a key is multiplied by its scale before the dot product
   Dialect q_dialect = Dialect::e4m3fn, cache_dialect = Dialect::e4m3fn;
 };
 
-// Tokens that a row scores: 2-D lengths as they are, 1-D ones less next_n - 1 - query; never below
-// 0.
+// Number of tokens that a row scores, at least 0: the row's own length if lengths are 2-D, else the
+// request's length minus (next_n - 1 - query).
 std::int64_t context_length(const Fp8PagedMqaLogits& inputs, std::int64_t row);
-// fp32 [requests * next_n, columns]; zero where nothing is specified.
+// Returns fp32 [requests * next_n, columns]; elements that the op does not specify are 0.
 Estimate fp8_paged_mqa_logits(const Fp8PagedMqaLogits& inputs, const Numerics& numerics);
 
 }  // namespace plumb::reference

@@ -12,18 +12,18 @@ namespace plumb::reference {
 
 namespace {
 
-constexpr double kLeastBf16 = 0x1p-133;  // a smaller error would vanish when it is rounded to bf16
+constexpr double kLeastBf16 = 0x1p-133;  // smallest subnormal bf16: smaller errors would round to 0
 
 bool is_fp32(double value) { return double{static_cast<float>(value)} == value; }
 
-// One output of a rotation: a * b + c * d in fp32.
+// One output of a rotation, a * b + c * d in fp32, with its error.
 struct RotatedValue {
   double value = 0, sigma = 0, worst = 0;
 };
 
 RotatedValue sum_of_products(double a, double b, double c, double d) {
   const double first = a * b, second = c * d, sum = first + second;
-  // Nothing to round, with or without a fused multiply-add.
+  // All results are fp32 numbers, so nothing is rounded, with or without a fused multiply-add.
   if (is_fp32(first) && is_fp32(second) && is_fp32(sum)) return {sum, 0, 0};
   return {sum, kUnitF32 * kUniformSigma * std::hypot(first, second, sum),
           kUnitF32 * (std::abs(first) + std::abs(second) + std::abs(sum))};
@@ -52,7 +52,8 @@ double scale_for(double amax, const IndexerQRopeQuant& inputs) {
 
 double to_bf16(double value) { return decode_bf16(encode_bf16(value)); }
 
-// Values as they are stored in between. Only where an error reaches a tie it is more than nothing.
+// Rounds values to bf16, as kernels store them in between. The error becomes 0 unless it reaches a
+// tie.
 void round_to_bf16(Estimate& values) {
   for (std::size_t at = 0; at < values.value.size(); ++at) {
     const double exact = values.value[at], error = values.worst[at];
@@ -63,8 +64,9 @@ void round_to_bf16(Estimate& values) {
   }
 }
 
-// The honest scale nearest to the one that a weight shows. A sum of many dimensions may leave more
-// than two bf16 numbers for the largest value; powers of two are two at the most.
+// The right scale nearest to the scale `shown` by a weight. A transformed value has the error of a
+// long sum, so its rounding may allow more than two bf16 numbers. A power-of-two scale has at most
+// two right values.
 double nearest_scale(const HeadScale& scale, double shown, const IndexerQRopeQuant& inputs) {
   const double quotient = e4m3_quantisation_max(inputs.dialect);
   const double of_bf16 =
@@ -77,12 +79,12 @@ double nearest_scale(const HeadScale& scale, double shown, const IndexerQRopeQua
   return nearest;
 }
 
-// Of a head whose largest values lie between the first two.
+// Scales of a head whose largest value is in [least, largest].
 HeadScale head_scale(double least, double exact, double largest, const IndexerQRopeQuant& inputs) {
   HeadScale scale{scale_for(exact, inputs), scale_for(least, inputs), scale_for(largest, inputs)};
   if (inputs.pow2_scale || is_power_of_two(scale.exact)) return scale;
   scale.error = kUnitF32;
-  // Without a rounding to bf16 any scale between them is honest.
+  // If values are not rounded to bf16, any scale between the least and the largest is right.
   if (!inputs.rounds_to_bf16) {
     scale.error += (scale.largest - scale.least) / scale.exact;
     scale.least = scale.largest = scale.exact;
@@ -90,7 +92,7 @@ HeadScale head_scale(double least, double exact, double largest, const IndexerQR
   return scale;
 }
 
-// Dimension i of a transformed row, times sqrt(dim).
+// Dimension i of the Hadamard transform of a row, without the factor dim^-0.5.
 double signed_sum(const double* row, std::int64_t dim, std::int64_t i) {
   double sum = 0;
   for (std::int64_t j = 0; j < dim; ++j) {
@@ -99,8 +101,9 @@ double signed_sum(const double* row, std::int64_t dim, std::int64_t i) {
   return sum;
 }
 
-// Errors of the terms go into every dimension. The sum is rounded in any order, its product with
-// dim^-0.5 and this constant once. The order also decides the sign of a sum of zeros.
+// Each dimension has the errors of all terms, the error of the sum in any order, and one rounding
+// each of the constant dim^-0.5 and the product with it. The order also decides the sign of a sum
+// of zeros.
 void transform_row(const double* terms, double terms_variance, double terms_worst,
                    const Numerics& numerics, std::int64_t row, Estimate& estimate) {
   const std::int64_t dim = estimate.columns;
@@ -182,7 +185,7 @@ std::vector<UsedScale> scales_used(const IndexerQRopeQuant& inputs,
   std::vector<UsedScale> scales;
   for (std::size_t i = 0; i < honest.size(); ++i) {
     const double rest = decode_bf16(inputs.weights[i]) * inputs.softmax_scale * inputs.head_scale;
-    const double shown = weights_out[i] / rest;  // NaN or infinite where it shows nothing
+    const double shown = weights_out[i] / rest;  // NaN or infinite if the weight shows nothing
     const HeadScale& scale = honest[i];
     const bool decides = shown > 0 && std::isfinite(shown);
     scales.push_back({decides ? nearest_scale(scale, shown, inputs) : scale.exact, scale.error});
@@ -193,7 +196,7 @@ std::vector<UsedScale> scales_used(const IndexerQRopeQuant& inputs,
 CodeEstimate indexer_q_codes(const IndexerQRopeQuant& inputs, const Estimate& rotated,
                              const std::vector<UsedScale>& scales) {
   CodeEstimate codes{.format = code_format(inputs.dialect), .before = rotated};
-  // A power of two moves no boundary of bf16.
+  // Division by a power of two does not move the rounding boundaries of bf16.
   if (inputs.rounds_to_bf16 && inputs.pow2_scale) codes.through = Format::bf16;
   if (inputs.rounds_to_bf16 && !inputs.pow2_scale) round_to_bf16(codes.before);
   if (!inputs.pow2_scale) codes.shared_error = inputs.dim;
@@ -201,17 +204,18 @@ CodeEstimate indexer_q_codes(const IndexerQRopeQuant& inputs, const Estimate& ro
     const UsedScale& scale = scales[at / static_cast<std::size_t>(inputs.dim)];
     double& value = codes.before.value[at];
     double &sigma = codes.before.sigma[at], &worst = codes.before.worst[at];
-    // A power of two divides exactly.
+    // The division is exact if the scale is a power of two.
     value /= scale.value;
     sigma /= scale.value;
     worst /= scale.value;
     if (scale.error > 0) {
-      // The quotient, or the inverse and a product with it, are rounded as well.
+      // The scale is no power of two: kernels round the quotient, or the inverse and the product
+      // with it.
       const double relative = (scale.error + 2 * kUnitF32) * std::abs(value);
       sigma = std::hypot(sigma, kUniformSigma * relative);
       worst += relative;
     }
-    // What an input makes not a number is that exactly.
+    // A NaN that comes from the inputs has no error.
     if (std::isnan(value)) sigma = worst = 0;
   }
   return codes;
@@ -228,14 +232,15 @@ Estimate indexer_q_weights(const IndexerQRopeQuant& inputs, const std::vector<Us
       const UsedScale& scale = scales[static_cast<std::size_t>(at)];
       const double weight =
           decode_bf16(inputs.weights[at]) * scale.value * inputs.softmax_scale * inputs.head_scale;
-      // Of three products one is the output's, and one is exact if the scale is a power of two.
+      // Three products round. One rounding is the output's own, and the product with the scale is
+      // exact if the scale is a power of two.
       const double relative = (scale.error > 0 ? 2 : 1) * kUnitF32 + scale.error;
       weights.value[at] = weight;
       weights.sigma[at] = relative * kUniformSigma * std::abs(weight);
       weights.worst[at] = relative * std::abs(weight);
       magnitudes += std::abs(weight);
     }
-    // The two factors that all heads share may be multiplied first: one rounding for all.
+    // Kernels may multiply softmax_scale and head_scale first, which is one rounding for all heads.
     weights.row_systematic[token] =
         kUnitF32 * magnitudes / static_cast<double>(std::max<std::int64_t>(inputs.heads, 1));
   }

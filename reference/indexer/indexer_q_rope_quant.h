@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // indexer_q_rope_quant (operations' specification, 5.1): rotary embedding of the indexer's queries,
-// rounded to bf16, quantised head by head; the scale goes into the head's weight.
+// rounded to bf16 and quantised head by head. The scale is multiplied into the head's weight.
 #pragma once
 
 #include <cstdint>
@@ -22,26 +22,26 @@ struct IndexerQRopeQuant {
   std::int64_t tokens = 0, heads = 0, dim = 0, rope_dim = 0, rope_offset = 0;
   bool halves = false;  // pairs are (i, i + rope_dim / 2), else (2 i, 2 i + 1)
   double softmax_scale = 1, head_scale = 1;
-  double amax_floor = 1e-4F;   // least amax of a head
-  bool pow2_scale = true;      // rounded up to a power of two
-  bool rounds_to_bf16 = true;  // rotated values, and transformed ones, before the largest is taken
-  bool hadamard = false;       // transform of the rotated values
+  double amax_floor = 1e-4F;   // lower limit of the amax of a head
+  bool pow2_scale = true;      // the scale is rounded up to a power of two
+  bool rounds_to_bf16 = true;  // rotated and transformed values, before the amax
+  bool hadamard = false;       // Hadamard transform of the rotated values
   Dialect dialect = Dialect::e4m3fn;
 };
 
 // [tokens * heads, dim], rotated and transformed, before the last rounding to bf16.
 Estimate rotated_queries(const IndexerQRopeQuant& inputs, const Numerics& numerics);
 
-// Scale of a head: of the exact values, and the least and the largest that honest arithmetic gives,
-// where the largest value of a head lies at the border of two.
+// Scale of a head from the exact values, and the least and largest scale that a correct kernel can
+// store. They differ if the head's largest value is near a boundary between two scales.
 struct HeadScale {
   double exact = 1, least = 1, largest = 1;
-  double error = 0;  // relative, of each of them
+  double error = 0;  // relative error of each scale
 };
 std::vector<HeadScale> head_scales(const IndexerQRopeQuant& inputs, const Estimate& rotated);
 
-// The scales that a device has used, as far as its weights show: of each head's honest scales, the
-// one that its weight is nearest to; the exact one where a weight of 0 shows nothing.
+// The scale that a kernel has used for each head, derived from the weight that it stored: the right
+// scale nearest to the weight's. The exact scale if the weight is 0 and shows nothing.
 struct UsedScale {
   double value = 1;
   double error = 0;  // relative

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Error model. A product of two fp8 values has eight bits and is exact in fp32, and a sum of such
-// products is exact as long as no partial sum is too large for the last place of a product: for
-// many keys nothing is rounded before the weights. max(0, s) moves no further than s does. Each
-// head's w * s rounds once, twice if the scale is multiplied in before the weight; then come the
-// additions over heads. The last product with the scale is the rounding of the output. A matrix
-// unit of few bits truncates nearly every dot product, and the whole logit is smaller for it. Keys
-// that are multiplied by their scales in front of the product, unless these are powers of two, are
-// rounded, and so are all of its products and additions.
+// Error model. A product of two fp8 values has eight bits and is exact in fp32. A sum of such
+// products is exact while no partial sum is too large for the last place of a product, so for many
+// keys nothing is rounded before the weights. max(0, s) has at most the error of s. Each head's w *
+// s rounds once, or twice if the scale is multiplied in before the weight. Then the additions over
+// heads round. The last product with the scale is the rounding of the output. A matrix unit with
+// few bits truncates nearly every dot product, so the whole logit becomes smaller. Keys that are
+// multiplied by their scales before the dot product are rounded, and so are all of their products
+// and additions, unless the scales are powers of two.
 #include "reference/indexer/mqa_logits.h"
 
 #include <algorithm>
@@ -30,16 +30,17 @@ class DotErrors {
         keys_(keys),
         one_chain_(numerics),
         unit_(unit_roundoff(numerics.accumulator)) {
-    one_chain_.chains = 1;  // of all orders of a sum, the one with the largest error
+    one_chain_.chains = 1;  // one chain: the order of a sum with the largest error
     factors_ = sum_error_factors(queries.values.rows(), one_chain_);
     scaled_key_ = scaled_operand_error(numerics.product);
     product_error_ = numerics.product == Format::f32 ? kUnitF32 : 0;
   }
 
-  // Of q[head] . k[key] = score, the squares of whose terms add up to `squares`.
+  // Error of the dot product q[head] . k[key] = score. `squares`: sum of the squares of its terms.
   MatrixError of(Eigen::Index head, Eigen::Index key, double score, double squares) const {
     if (one_chain_.unit != SumUnit::fp32) return of_unit(head, key, score, squares);
-    // By Cauchy and Schwarz no less than sum |q k|, so that no partial sum is larger.
+    // By the Cauchy-Schwarz inequality, `magnitudes` is at least sum |q k|, so no partial sum is
+    // larger.
     const double magnitudes = queries_.norm[head] * keys_.norm[key];
     if (magnitudes * unit_ <= queries_.finest[head] * keys_.finest[key]) return {};
     const double size = std::max(std::abs(score), std::sqrt(squares));
@@ -48,7 +49,8 @@ class DotErrors {
     return {std::sqrt(variance), 0, factors_.of_magnitudes * magnitudes};
   }
 
-  // The same of a key times its scale, without what all heads have in common: the key's roundings.
+  // Error of the dot product with a key that was multiplied by its scale. It leaves out the
+  // roundings of the key itself, which all heads share: see squared_effects_of_key.
   MatrixError of_scaled(Eigen::Index head, Eigen::Index key, double score, double squares) const {
     const double magnitudes = queries_.norm[head] * keys_.norm[key];
     MatrixError error;
@@ -57,7 +59,7 @@ class DotErrors {
                               square(kUniformSigma * product_error_) * squares;
       error = {std::sqrt(variance), 0, (factors_.of_magnitudes + product_error_) * magnitudes};
     } else {
-      const int bits = 24;  // more than any product's significand is kept of it
+      const int bits = 24;  // upper limit for the significand of a product
       error =
           matrix_sum_error(queries_.values.rows(), {score, magnitudes, squares}, bits, one_chain_);
     }
@@ -76,7 +78,7 @@ class DotErrors {
     const double place = std::ldexp(1.0, -std::min(unit.kept, unit.bits - 1));
     if (most * place <= queries_.finest[head] * keys_.finest[key]) return {};
     const std::int64_t dim = queries_.values.rows();
-    // Of products of normal numbers, the mean magnitude is this part of the root mean square.
+    // Mean magnitude of products of normal numbers, as a fraction of their root mean square.
     constexpr double kMeanMagnitude = 0.64;
     const double magnitudes =
         std::max(std::abs(score), kMeanMagnitude * std::sqrt(static_cast<double>(dim) * squares));
@@ -86,14 +88,15 @@ class DotErrors {
     return error;
   }
 
-  // Share of the additions that round: those whose product ends below the last place of a sum of
-  // this size, as if the lowest bits of q and of k were independent. Each may leave the sum with a
-  // bit that goes when it reaches the next binade; and where they are rare, one counts as certain,
-  // because six deviations of what hardly ever happens would be less than one such rounding.
+  // Share of the additions that round: those of a product with bits below the last place of a sum
+  // of this size. The lowest bits of q and of k are treated as independent. Factor 2: such a
+  // product may leave the sum with a bit that is rounded away when the sum reaches the next binade.
+  // One addition always counts as rounding, because for rare roundings 6 sigma would be less than a
+  // single one.
   double rounded_share(Eigen::Index head, Eigen::Index key, double size) const {
     constexpr int kLeast = Fp8Vectors::kLeastPlace, kPlaces = Fp8Vectors::kPlaces;
     double share = 0;
-    // Sums of zeros do not round.
+    // A sum of zeros does not round.
     const bool rounds = size > 0;
     const int last_place = rounds ? std::ilogb(2 * unit_) + std::ilogb(size) : 0;
     for (int p = 0; rounds && p < kPlaces; ++p) {
@@ -114,10 +117,10 @@ class DotErrors {
 
 // The terms w * max(0, s) of one key, summed over heads.
 struct HeadSum {
-  std::int64_t heads = 0, terms = 0;  // terms that are not zero
+  std::int64_t heads = 0, terms = 0;  // terms: number of terms that are not zero
   double sum = 0, magnitudes = 0, squares = 0;
-  double dot_variance = 0, dot_worst = 0;  // what the dot products' errors come to
-  double dot_bias = 0;                     // towards zero of each dot product
+  double dot_variance = 0, dot_worst = 0;  // from the errors of the dot products
+  double dot_bias = 0;                     // from the bias towards zero of each dot product
 
   void add(double weight, double score, const MatrixError& error) {
     ++heads;
@@ -142,15 +145,16 @@ struct HeadSum {
     error.sigma =
         std::sqrt(dot_variance + kProducts * square(product) * squares + square(additions)) +
         std::abs(dot_bias) / 6;
-    // A head whose term is zero adds nothing, but may leave the others in one chain.
+    // A head with a zero term adds no rounding, but the other terms may all be in one chain. So the
+    // worst case counts all heads.
     error.worst = dot_worst + kProducts * kUnitF32 * magnitudes +
                   sum_error(heads, sum, magnitudes, squares, fp32).worst;
     return error;
   }
 };
 
-// Sum over the dimensions of a key of the square of what a change of the key by its own size there
-// does to the sum over heads.
+// Let e_d be the change of the sum over heads if dimension d of the key changes by its own size.
+// Returns the sum of e_d^2. Roundings of the key affect all heads together.
 double squared_effects_of_key(const Fp8Vectors& queries, const float* weights,
                               const Fp8Vectors& keys, Eigen::Index key,
                               const Eigen::Ref<const Eigen::VectorXd>& scores) {
@@ -226,7 +230,7 @@ void score_keys(const Fp8Vectors& queries, const float* weights, const IndexerKe
     variance += square(estimate.sigma[at]);
     systematic += scale * std::abs(sum.dot_bias);
   }
-  // Different keys round independently.
+  // Errors of different keys are independent.
   estimate.row_mean_sigma[row] = std::sqrt(variance) / static_cast<double>(estimate.columns);
   estimate.row_systematic[row] = systematic / static_cast<double>(estimate.columns);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The lightning indexer's score of a key:  scale * sum_h w[h] * max(0, q[h] . k), and how far an
-// honest implementation may be from it. What both logits operations share.
+// The lightning indexer's score of a key, scale * sum_h w[h] * max(0, q[h] . k), and how far a
+// correct implementation may be from it. Both logits operations use this code.
 #pragma once
 
 #include <Eigen/Core>
@@ -13,17 +13,18 @@
 
 namespace plumb::reference {
 
-// fp8 vectors of one length, decoded: vector i is column i. Beside the values, what the rounding
-// error of their dot products depends on: the lowest bits that are set. 2^-10 (fnuz) to 2^8.
+// Decoded fp8 vectors of one length: vector i is column i. Places of the lowest set bits are kept
+// as well, because the rounding error of dot products depends on them. Values have bits from 2^-10
+// (fnuz) to 2^8.
 struct Fp8Vectors {
   static constexpr int kLeastPlace = -10, kPlaces = 19;
 
   Eigen::MatrixXd values;
   Eigen::MatrixXf squares;
   Eigen::ArrayXd norm;
-  Eigen::ArrayXd finest;  // value of the lowest bit of all; infinity for a vector of zeros
-  // Row p: share of a vector's dimensions whose lowest bit is 2^(kLeastPlace + p), or is below
-  // that. A zero has none.
+  Eigen::ArrayXd finest;  // value of a vector's lowest set bit; infinity if all zero
+  // Row p: share of a vector's dimensions whose lowest set bit is 2^(kLeastPlace + p) (`places`) or
+  // is below that (`below`). Zeros do not count.
   Eigen::ArrayXXd places, below;
 
   Fp8Vectors(std::int64_t dim, std::int64_t count);
@@ -33,25 +34,29 @@ struct Fp8Vectors {
 struct IndexerKeys {
   Fp8Vectors vectors;
   std::vector<double> scales;
-  bool scaled = false;  // the scales multiply the keys in front of the product, not the scores
+  // True: keys are multiplied by their scales before the dot product. False: scores are
+  // multiplied.
+  bool scaled = false;
 
   IndexerKeys(std::int64_t dim, std::int64_t count)
       : vectors(dim, count), scales(static_cast<std::size_t>(count)) {}
 };
 
-// Scores keys [first, first + count) for one query row, whose heads are `queries`, into columns
-// column, column + 1, ... of row `row` of the estimate.
-//
-// numerics.accumulator is the format of the sums of dot products, in any order, or numerics.unit
-// adds them up. The sum over heads is in fp32, in numerics.chains chains.
+// Keys [first, first + count).
 struct KeyRange {
   std::int64_t first = 0, count = 0;
 };
+// Scores the keys of `range` for one query row, whose heads are the columns of `queries`. Stores
+// the scores in row `row` of the estimate, in columns column, column + 1, ...
+//
+// numerics.accumulator is the format of the sums of dot products, in any order, unless
+// numerics.unit is a matrix unit that adds them up. The sum over heads is in fp32, in
+// numerics.chains chains.
 void score_keys(const Fp8Vectors& queries, const float* weights, const IndexerKeys& keys,
                 const KeyRange& range, const Numerics& numerics, std::int64_t row,
                 std::int64_t column, Estimate& estimate);
 
-// An estimate for fp32 logits: all zero.
+// Estimate for fp32 logits with all values and errors 0.
 Estimate empty_logits(std::int64_t rows, std::int64_t columns);
 
 }  // namespace plumb::reference

@@ -17,7 +17,8 @@ std::int64_t total_of(const PagedMqaWork& work) {
   return total;
 }
 
-// Where the segment with this number is, in order of atoms; behind the last one: the end.
+// Position of segment `number` if segments are counted in order of atoms; the end position if
+// `number` is past the last segment.
 ScheduleEntry entry_at(const PagedMqaWork& work, std::int64_t number) {
   for (std::int64_t request = 0; request < work.requests(); ++request) {
     const std::int64_t segments = work.segments(request), all = segments * work.atoms;
@@ -27,7 +28,7 @@ ScheduleEntry entry_at(const PagedMqaWork& work, std::int64_t number) {
   return {work.requests() * work.atoms, 0};
 }
 
-// How many segments are in front of a legal entry.
+// Number of segments before a legal entry.
 std::int64_t number_of(const PagedMqaWork& work, const ScheduleEntry& entry) {
   std::int64_t number = entry.segment;
   const std::int64_t request = entry.atom / work.atoms;
@@ -36,7 +37,8 @@ std::int64_t number_of(const PagedMqaWork& work, const ScheduleEntry& entry) {
   return number;
 }
 
-// The end, and the first segment of every atom, are legal.
+// True if the entry names an existing segment, the end, or segment 0 of an atom without segments.
+// Else `kind` says what is wrong.
 bool is_legal(const PagedMqaWork& work, const ScheduleEntry& entry, Kind& kind) {
   const std::int64_t atoms = work.requests() * work.atoms;
   kind = Kind::no_atom;
@@ -63,7 +65,8 @@ Schedule paged_mqa_schedule(const PagedMqaWork& work, LargerSlots larger) {
     const std::int64_t in_front =
         first ? std::min(slot, rest) : std::max<std::int64_t>(slot - (slots - rest), 0);
     ScheduleEntry entry = entry_at(work, slot * share + in_front);
-    // Readers of this form look up the length of the first request of every slot.
+    // In the form `last`, entries name a request even if there is no work: kernels that read this
+    // form look up the length of the first request of every slot.
     if (!first && total == 0) entry.atom -= work.atoms;
     schedule.push_back(entry);
   }
@@ -74,7 +77,8 @@ Schedule paged_mqa_schedule(const PagedMqaWork& work, LargerSlots larger) {
 std::vector<ScheduleDefect> check_schedule(const PagedMqaWork& work, const Schedule& schedule) {
   std::vector<ScheduleDefect> defects;
   const std::int64_t last = static_cast<std::int64_t>(schedule.size()) - 1, total = total_of(work);
-  std::int64_t before = -1;  // the segments in front of the last entry; -1: of an illegal one
+  // Number of segments before the previous entry; -1: that entry was illegal.
+  std::int64_t before = -1;
   for (std::int64_t i = 0; i <= last; ++i) {
     const ScheduleEntry& entry = schedule[static_cast<std::size_t>(i)];
     ScheduleDefect defect{.entry = i};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Schedules of a paged logits kernel: each slot gets a range of the segments of all atoms, in order
-// (operations spec, 5.7). Any partition in order is right, so a schedule is checked by what its
-// reader would do with it, and not compared with that of one planner.
+// (operations spec, 5.7). Any ordered partition is right, so a schedule is checked by what a kernel
+// would do with it and is not compared with the output of one planner.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +11,9 @@
 namespace plumb::reference {
 
 struct PagedMqaWork {
-  std::vector<std::int64_t> lengths;  // of each request, 0 or more
-  std::int64_t split_kv = 256;        // tokens of a segment
-  std::int64_t atoms = 1;             // of each request
+  std::vector<std::int64_t> lengths;  // context length of each request, 0 or more
+  std::int64_t split_kv = 256;        // tokens per segment
+  std::int64_t atoms = 1;             // per request
   std::int64_t slots = 1;
 
   std::int64_t requests() const { return static_cast<std::int64_t>(lengths.size()); }
@@ -28,26 +28,27 @@ struct ScheduleEntry {
 };
 using Schedule = std::vector<ScheduleEntry>;  // [slots + 1]
 
-// The planners of DeepGEMM. `first`: the first slots get a segment more, and idle slots stand
-// behind the last one. `last`: the last slots do, and idle ones stand in front.
+// DeepGEMM's two planners: which slots get one segment more if segments do not divide evenly.
+// `first`: the first slots, and idle slots come last. `last`: the last slots, and idle slots come
+// first.
 enum class LargerSlots { first, last };
 Schedule paged_mqa_schedule(const PagedMqaWork& work, LargerSlots larger);
 
 enum class ScheduleDefectKind {
-  no_atom,     // an entry names an atom that no request has
-  no_segment,  // an entry names a segment behind the last of its request
-  backwards,   // a slot ends in front of where it begins: its reader runs on
-  before,      // segments from (request, segment) on are in front of the first entry
-  behind       // and here, from the last entry on
+  no_atom,     // an entry names an atom past the last request
+  no_segment,  // an entry names a segment past the last one of its request
+  backwards,   // a slot ends before it begins: its reader does not stop
+  before,      // the first entry skips segments, from (request, segment) on
+  behind       // the last entry leaves segments over, from (request, segment) on
 };
 struct ScheduleDefect {
   ScheduleDefectKind kind = ScheduleDefectKind::no_atom;
   std::int64_t entry = 0;
-  // Of `before` and `behind`: the first segment that no slot has, and how many there are.
+  // The first segment that no slot has, and the number of such segments.
   std::int64_t request = 0, atom = 0, segment = 0, missing = 0;
 };
-// None: every segment of every atom is in one slot. A request without a segment may get an empty
-// task or none.
+// Empty if every segment of every atom is in exactly one slot. For a request without segments, an
+// entry may name segment 0 of its atoms or skip them.
 std::vector<ScheduleDefect> check_schedule(const PagedMqaWork& work, const Schedule& schedule);
 
 }  // namespace plumb::reference

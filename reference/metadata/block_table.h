@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where things are: slots of a paged cache, and tokens of a batch of requests.
+// Where data is stored: slots of a paged cache, and tokens of a batch of requests.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +14,14 @@ struct BlockTable {
   std::int64_t requests = 0, columns = 0, row_stride = 0;
   std::int64_t block_size = 1;
 
-  bool holds(std::int64_t request, std::int64_t position) const;  // is there such a place at all?
-  // Throws std::out_of_range where holds() is false.
+  bool holds(std::int64_t request, std::int64_t position) const;  // whether the table covers it
+  // Throws std::out_of_range if holds() is false.
   std::int64_t slot(std::int64_t request, std::int64_t position) const;
 };
 
-// Query tokens of requests, one request after the other; the last one of each is the last of its
-// sequence. query_start_loc may start above 0; tokens are counted from there.
+// Query tokens of requests, one request after the other. The last query token of a request is the
+// last token of its sequence. query_start_loc may start above 0; tokens are counted from its first
+// element.
 struct QueryLayout {
   const std::int32_t* query_start_loc = nullptr;  // [requests + 1]
   const std::int32_t* seq_lens = nullptr;         // [requests]
@@ -34,10 +35,10 @@ struct QueryLayout {
 struct QueryToken {
   std::int64_t request = 0, position = 0;
 };
-// The first `most` tokens: query_start_loc of a call may hold any number.
+// Returns at most `most` tokens, because query_start_loc of a broken call may hold any number.
 std::vector<QueryToken> query_tokens(const QueryLayout& layout, std::int64_t most);
 
-// indptr: 0, then the sums of the first 1, 2, ... lengths.
+// An indptr: 0, then the sums of the first 1, 2, ... lengths.
 std::vector<std::int64_t> prefix_sums(const std::vector<std::int64_t>& lengths);
 
 }  // namespace plumb::reference

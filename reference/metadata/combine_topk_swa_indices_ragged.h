@@ -19,21 +19,21 @@ struct ChunkLists {
   QueryLayout queries;
   const std::int32_t* gather_lens = nullptr;   // [requests]
   const std::int32_t* topk_indices = nullptr;  // [tokens, topk_width]; < 0: none
-  std::int64_t tokens = 0;                     // padded; behind the last request's they have no row
+  std::int64_t tokens = 0;                     // including padded tokens, which have an empty row
   std::int64_t topk_width = 0, topk_indices_row_stride = 0;
   std::int64_t top_k = 0, ratio = 1, window = 0;
   std::int64_t rows_per_request = 0, compressed_rows = 0;  // M, N
-  bool shift_minus_one = true;                             // -1 of request b: M b - 1, else -1
+  bool shift_minus_one = true;  // -1 of request b becomes M b - 1, else stays -1
 };
 
-// Stands for an entry that counts although the top-k table has no column for it.
+// Marks an entry that is counted, although the top-k table has no column for it.
 inline constexpr std::int64_t kMissingState = std::numeric_limits<std::int64_t>::min();
 
-// Throws std::out_of_range where a row of the window was not gathered.
+// Throws std::out_of_range if a row of the window was not gathered.
 RaggedSlots combine_topk_swa_indices_ragged(const ChunkLists& input);
 
-// Tokens of a request that have to be gathered: its queries, and what of the tokens before them
-// lies in the window of the first.
+// Number of tokens of a request to gather: its query tokens, and the earlier tokens in the window
+// of its first query token.
 std::int64_t prefill_gather_len(std::int64_t seq_len, std::int64_t query_len, std::int64_t window);
 
 }  // namespace plumb::reference

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// compute_global_topk_indices_and_lens (operations' specification, 2.5, the dense form): slots of
-// what the block table covers, each in its column or moved to the left.
+// compute_global_topk_indices_and_lens (operations' specification, 2.5, the dense form): converts
+// top-k positions to slots. Each slot stays in its column or is moved to the left.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,11 @@
 namespace plumb::reference {
 
 struct DenseSlots {
-  std::vector<std::int64_t> global_indices;  // [tokens, topk]; -1 where there is no slot
-  std::vector<std::int64_t> lens;            // [tokens] slots
+  std::vector<std::int64_t> global_indices;  // [tokens, topk]; -1: no slot
+  std::vector<std::int64_t> lens;            // [tokens]: number of slots
 };
 
-// Slots keep their order. Requests and positions outside the block table have none.
+// Slots keep their order. Requests and positions outside the block table have no slot.
 DenseSlots compute_global_topk_indices_and_lens(const TopKPositions& input, bool to_left);
 
 }  // namespace plumb::reference

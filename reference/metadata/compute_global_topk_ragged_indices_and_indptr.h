@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// compute_global_topk_ragged_indices_and_indptr (operations' specification, 2.5): from top-k
-// positions of each token to slots of the compressed cache, as a ragged list.
+// compute_global_topk_ragged_indices_and_indptr (operations' specification, 2.5): converts the
+// top-k positions of each token to slots of the compressed cache, as a ragged list.
 #pragma once
 
 #include <cstdint>
@@ -25,9 +25,9 @@ struct RaggedSlots {
   std::vector<std::int64_t> lens;    // [tokens]
 };
 
-// lens counts the valid positions wherever they stand, and so many columns are taken from the left:
-// behind a hole, as many valid ones are lost. Throws std::out_of_range where the block table does
-// not cover a position that is taken.
+// lens[t] is the number of valid positions of token t in any column. The op then takes lens[t]
+// columns from the left, so a hole makes it lose a valid position. Throws std::out_of_range if the
+// block table does not cover a position that is taken.
 RaggedSlots compute_global_topk_ragged_indices_and_indptr(const TopKPositions& input);
 
 }  // namespace plumb::reference

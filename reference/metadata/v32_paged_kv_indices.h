@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// v32_paged_kv_indices (operations' specification, 3.2, step 5): slots of the tokens that the
-// indexer chose, into the ranges of a step.
+// v32_paged_kv_indices (operations' specification, 3.2, step 5): writes the slots of the tokens
+// that the indexer chose into the ranges of a step.
 #pragma once
 
 #include <cstdint>
@@ -17,11 +17,11 @@ struct PagedTopK {
   const std::int32_t* paged_kv_indptr = nullptr;   // [tokens + 1]
   std::int64_t tokens = 0, row_stride = 0;
   BlockTable block_table;
-  std::int64_t missing = 0;  // slot of a token that is missing
+  std::int64_t missing = 0;  // slot that stands for a missing token
 };
 
-// Writes the range of each token, entry by entry; a token that is missing (< 0) or that the block
-// table does not cover is `missing`. The rest of `paged_kv_indices` stays.
+// Writes the slots of each token to its range in `paged_kv_indices`. A position that is negative or
+// that the block table does not cover becomes `input.missing`. All other elements stay unchanged.
 void v32_paged_kv_indices(const PagedTopK& input, std::vector<std::int64_t>& paged_kv_indices);
 
 }  // namespace plumb::reference

@@ -7,8 +7,9 @@ namespace plumb::reference {
 
 void v32_paged_metadata(const QueryLayout& queries, std::int64_t topk, ClearedExtent cleared,
                         PagedBuffers& buffers) {
+  // + 1: if the step has more tokens than the buffer, at() throws below.
   const std::vector<QueryToken> tokens =
-      query_tokens(queries, std::ssize(buffers.req_id_per_token) + 1);  // one too many is refused
+      query_tokens(queries, std::ssize(buffers.req_id_per_token) + 1);
   std::vector<std::int64_t> lengths(buffers.req_id_per_token.size(), 0);
   for (std::int64_t t = 0; t < std::ssize(tokens); ++t) {
     buffers.req_id_per_token.at(t) = tokens[t].request;

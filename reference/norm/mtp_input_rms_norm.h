@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// mtp_input_rms_norm: enorm of the embedding, which counts as zero at position 0 whatever it holds
-// (NaN too), and hnorm of each hidden slot by itself, which is never masked   (operations
-// spec, 7.3)
+// mtp_input_rms_norm: enorm of the embedding, and hnorm of each hidden slot by itself. The
+// embedding at position 0 is replaced by zeros, even if it holds NaN. Hidden slots are never masked
+// (operations spec, 7.3).
 #pragma once
 
 #include "reference/norm/row_norm.h"

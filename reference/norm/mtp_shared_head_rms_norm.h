@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// mtp_shared_head_rms_norm: rms_norm of contiguous rows   (operations spec, 7.4)
+// mtp_shared_head_rms_norm: rms_norm of contiguous rows (operations spec, 7.4).
 #pragma once
 
 #include "reference/norm/row_norm.h"

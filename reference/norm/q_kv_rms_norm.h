@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// q_kv_rms_norm: the row norms of two latents, independent of one another   (operations spec, 7.5)
+// q_kv_rms_norm: RMS norms of the rows of two latents, independent of each other (operations spec,
+// 7.5).
 #pragma once
 
 #include "reference/norm/row_norm.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// rms_norm: out[t,:] = x[t,:] / sqrt(mean(x[t,:]^2) + eps) * weight   (operations spec, 7.1)
+// rms_norm: out[t,:] = x[t,:] / sqrt(mean(x[t,:]^2) + eps) * weight (operations spec, 7.1)
 #pragma once
 
 #include "reference/norm/row_norm.h"

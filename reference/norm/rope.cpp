@@ -21,7 +21,7 @@ Tracked rotate(Tracked x, std::int64_t first,
       sines.push_back((i % 2 == 0 ? of_even : -of_even) * cos_sin[kRopeDim / 2 + i / 2]);
     }
   }
-  // Both elements of a pair are made of the same two numbers: each of itself and of its partner.
+  // Each element of a pair is computed from itself and its partner.
   std::vector<std::int64_t> partners;
   for (std::int64_t i = 0; i < kRopeDim; ++i) partners.push_back(i ^ 1);
   Tracked of_partner = gather(x, 1, partners) * Tracked(std::move(sines), sizes, numerics);

@@ -12,12 +12,13 @@ namespace plumb::reference {
 
 namespace {
 
-// Of rows of so many columns: few enough for a core's cache.
+// Number of rows of `columns` elements that fit into a core's cache.
 std::int64_t rows_per_block(std::int64_t columns) {
   return std::max<std::int64_t>(1, 1024 / std::max<std::int64_t>(1, columns));
 }
 
-// The groups [begin, end) of all rows, [end - begin, group]. Columns that a row lacks are 0.
+// Groups [begin, end), counted over all rows: [end - begin, group]. Missing columns of a row's last
+// group are 0.
 Tracked groups_of(const Bf16Rows& x, const GroupQuant& how, std::int64_t begin, std::int64_t end,
                   const Numerics& numerics) {
   std::vector<double> values;
@@ -32,7 +33,7 @@ Tracked groups_of(const Bf16Rows& x, const GroupQuant& how, std::int64_t begin, 
   return {std::move(values), {end - begin, how.group}, numerics};
 }
 
-// Scales before any rounding to a format.
+// Scales before they are rounded to their stored format: [rows, groups].
 Estimate exact_scales(const Bf16Rows& x, const GroupQuant& how, const Numerics& numerics) {
   const std::int64_t groups = how.groups(x.columns);
   const auto at_least = [&](double floor, Tracked a) {
@@ -44,12 +45,12 @@ Estimate exact_scales(const Bf16Rows& x, const GroupQuant& how, const Numerics& 
     return reshaped(at_least(how.scale_floor, scale), {end - begin, groups});
   };
   Estimate all = estimate_by_blocks(x.rows, rows_per_block(x.columns), Format::f32, scales);
-  all.columns = groups;  // also of no rows
+  all.columns = groups;  // even if there are no rows
   return all;
 }
 
-// No error: of a bf16 amax the quotient is at or above a power of two exactly where amax is at or
-// above the divisor times it.
+// amax / divisor of each group, without error: for a bf16 amax, the quotient reaches a power of two
+// exactly if amax reaches the power times the divisor.
 Estimate quotients_of_bits(const Bf16Rows& x, const GroupQuant& how) {
   Estimate all;
   all.resize(x.rows, how.groups(x.columns));
@@ -73,7 +74,7 @@ GroupQuant fp8_quant(Dialect dialect, std::int64_t group) {
 
 Estimate group_scales(const Bf16Rows& x, const GroupQuant& how, const Numerics& numerics) {
   Numerics quotient = numerics;
-  // A correctly rounded quotient has the output's rounding and no other.
+  // The only error of a correctly rounded quotient is the rounding of the output.
   if (numerics.function_ulp <= 0.5) quotient.function_ulp = 0;
   return exact_scales(x, how, quotient);
 }
@@ -83,7 +84,7 @@ CodeEstimate group_scale_bytes(const Bf16Rows& x, const GroupQuant& how, const N
     return {.format = CodeFormat::ue8m0_down, .before = quotients_of_bits(x, how)};
   }
   GroupQuant from_byte_1 = how;
-  constexpr double kLeast = 0x1p-126;  // byte 1: no quotient below it is to be judged
+  constexpr double kLeast = 0x1p-126;  // byte 1: smaller quotients all give this byte
   if (how.amax_floor < how.largest * kLeast) {
     from_byte_1.scale_floor = std::max(how.scale_floor, kLeast);
   }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // per_token_group_quant_fp8: how its groups are quantised (operations spec, 9.3). group_scales or
-// group_scale_bytes, and group_codes of reference/quantization/group_quant.h give its tensors.
+// group_scale_bytes computes its scales, group_codes of reference/quantization/group_quant.h its
+// codes.
 #pragma once
 
 #include "reference/quantization/group_quant.h"

@@ -22,20 +22,23 @@ Tracked stored(const GroupedTopK& inputs, Tracked a) {
   return to_bf16(inputs) ? rounded(std::move(a), Format::bf16) : a;
 }
 
-// Of what counts as nothing it is 0.
+// Scores of logits. The score is 0 for a logit that counts as nothing: a non-finite one under
+// Nonfinite::guard_all.
 Tracked scores_of(const GroupedTopK& inputs, const RouterRows& rows, const auto& logit) {
   Tracked scores = sigmoid_by_exp2_or_tanh(rows.array([&](auto token, auto column) {
     const double x = logit(token, column);
     return counts_as_nothing(inputs, x) ? -kInfinity : x;
   }));
   if (inputs.tanh_in_logits_format) {
-    // What is below the roundings of a sigmoid is lost in the sum with 1/2.
+    // tanh(x / 2) = 2 sigmoid(x) - 1. Errors smaller than those of the sigmoid are lost in the sum
+    // with 1/2.
     scores = stored(inputs, std::move(scores) * 2.0 + -1.0) * 0.5 + 0.5;
   }
   return stored(inputs, std::move(scores));
 }
 
-// What is added to a score for the choice.
+// Number that is added to a score for the choice of experts: the bias, or an infinity that decides
+// the choice for a non-finite logit.
 double bias_of(const GroupedTopK& inputs, double logit, double bias) {
   if (counts_as_nothing(inputs, logit)) return -kInfinity;
   if (std::isnan(logit)) return kInfinity;
@@ -47,7 +50,7 @@ void set_scores(const GroupedTopK& inputs, const RouterRows& rows, ScoredChoices
   const std::int64_t width = inputs.logits.experts / inputs.n_group;
   const Tracked score = scores_of(inputs, rows, [&](auto token, auto expert) {
     const double x = inputs.logits.at(token, expert);
-    return std::isnan(x) ? 0 : x;  // which the bias outweighs
+    return std::isnan(x) ? 0 : x;  // the infinite bias decides
   });
   const Tracked bias = rows.array([&](auto token, auto expert) {
     return bias_of(inputs, inputs.logits.at(token, expert), inputs.bias[expert]);
@@ -59,7 +62,7 @@ void set_scores(const GroupedTopK& inputs, const RouterRows& rows, ScoredChoices
                          stored(inputs, nth_largest(group, 2, 0) + nth_largest(group, 2, 1)));
 }
 
-// The same experts in the same order, bit for bit.
+// Hash of a group's expert identities: equal groups have the same experts' bits in the same order.
 std::uint64_t group_identity(const Candidates& experts, std::int64_t begin, std::int64_t end) {
   std::uint64_t hash = 0;
   for (std::int64_t i = begin; i < end; ++i) {
@@ -80,7 +83,8 @@ void name_groups(const GroupedTopK& inputs, std::int64_t token, ScoredChoices& c
   if (alive < inputs.topk_group) choices.rule[token] = ScoredChoices::Rule::first_k;
 }
 
-// Experts without a finite logit are not chosen. What takes their places is free.
+// Applies Nonfinite::guard_choice_only: experts without a finite logit are not chosen. If the kept
+// groups have too few finite logits, any expert is right.
 void guard_choices(const GroupedTopK& inputs, std::int64_t token, ScoredChoices& choices) {
   const std::int64_t experts = inputs.logits.experts, width = experts / inputs.n_group;
   std::vector<std::int64_t> open(static_cast<std::size_t>(inputs.n_group), width);
@@ -98,7 +102,8 @@ void guard_choices(const GroupedTopK& inputs, std::int64_t token, ScoredChoices&
 void finish_token(const GroupedTopK& inputs, std::int64_t token, ScoredChoices& choices) {
   const std::int64_t experts = inputs.logits.experts;
   for (std::int64_t e = 0; e < experts; ++e) {
-    // Which of the experts that count as nothing are taken, where there is nothing else, is free.
+    // Experts that count as nothing may be chosen in any order if no other is left, so each gets
+    // its own identity.
     const std::int64_t at = token * experts + e;
     const bool closed = choices.experts.score.value[at] == -kInfinity;
     choices.experts.identity[at] = closed ? static_cast<std::uint64_t>(e)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// grouped_topk: sigmoid scores, the best groups by their two best biased experts, the best experts
-// of those, weights of the unbiased scores   (operations spec, 8.1)
+// grouped_topk: computes sigmoid scores, chooses the best groups by the sum of their two best
+// biased scores, then the best experts of these groups. Weights come from the unbiased scores
+// (operations spec, 8.1).
 #pragma once
 
 #include "reference/router/router.h"
@@ -9,34 +10,35 @@
 
 namespace plumb::reference {
 
-// What a logit that is not finite does.
+// How a non-finite logit is treated.
 enum class Nonfinite {
-  ordered_bits,       // its score is what arithmetic gives
-  guard_choice_only,  // so it is, but the expert is not chosen
-  guard_all           // its choice is -inf, also in group scores, and its score 0
+  ordered_bits,       // its score follows from arithmetic
+  guard_choice_only,  // its score follows from arithmetic, but the expert is not chosen
+  guard_all           // its choice is -inf, also in group scores, and its score is 0
 };
 
 struct GroupedTopK {
   Logits logits;
   const float* bias = nullptr;  // [experts]
   std::int32_t n_group = 1, topk_group = 1, topk = 1;
-  bool in_logits_format = false;  // scores, bias and sums rounded to it
+  bool in_logits_format = false;  // scores, bias and sums are rounded to the logits' format
   bool renormalize = true;
   double scale = 1;
   Nonfinite nonfinite = Nonfinite::ordered_bits;
-  bool bias_in_logits_format = false;  // also where sums are in fp32
-  bool tanh_in_logits_format = false;  // a score is tanh(x / 2) / 2 + 1/2, its tanh rounded as well
+  bool bias_in_logits_format = false;  // even if sums are in fp32
+  bool tanh_in_logits_format = false;  // a score is tanh(x / 2) / 2 + 1/2, with a rounded tanh
 };
 
-// Whether vLLM's small-expert kernel takes the shape: it has fp32 and ordered bits.
+// Whether vLLM's small-expert kernel is used for the shape. That kernel computes in fp32 and with
+// Nonfinite::ordered_bits.
 bool has_small_experts(const GroupedTopK& inputs);
 
-// What every token has to choose from. Unless all is guarded, every expert is right for a token
-// with a NaN.
+// The candidates of every token. If a token has a NaN logit, every expert is right, except under
+// Nonfinite::guard_all.
 ScoredChoices grouped_topk_choices(const GroupedTopK& inputs, const Numerics& numerics);
 
-// Weights [tokens, topk] of the experts that were chosen, ids [tokens, topk]. Rows that hold an id
-// outside [0, experts) are left 0.
+// Weights [tokens, topk] of the chosen experts `ids` [tokens, topk]. Rows with an id outside [0,
+// experts) are 0.
 Estimate grouped_topk_weights(const GroupedTopK& inputs, const ScoredChoices& choices,
                               const std::int32_t* ids, const Numerics& numerics);
 

@@ -13,15 +13,15 @@ namespace plumb::reference {
 
 namespace {
 
-// 1 where the condition holds for an element.
+// 1 for each element that satisfies the condition, else 0.
 Tracked where(const Tracked& a, const auto& condition) {
   std::vector<double> holds;
   for (const double x : a.values()) holds.push_back(condition(x) ? 1 : 0);
   return {std::move(holds), a.sizes(), *a.node()->numerics};
 }
 
-// A logit whose softplus is what fp32 has of it: 0 where e^x underflows, or 1 + e^x is 1 in every
-// order of rounding, and infinity where e^x overflows.
+// Operand whose exact softplus is the fp32 softplus of x: -infinity (softplus 0) if e^x underflows,
+// or if 1 + e^x rounds to 1 whatever the error of e^x; +infinity if e^x overflows; else x.
 double softplus_operand(double x, const SoftplusRules& rules, double function) {
   constexpr double kUnderflow = -104, kLost = -16.635532333438686;  // ln of 2^-150, 2^-24
   constexpr double kOverflow = 88.72283935546875;
@@ -32,7 +32,8 @@ double softplus_operand(double x, const SoftplusRules& rules, double function) {
   return !rules.linear_above_20 && x > kOverflow ? kInfinity : x;
 }
 
-// A sum that may vanish leaves a quotient between 0 and 1.
+// scores / their sum. Clamped to [0, 1 + error], because a sum that may be 0 has an unbounded
+// relative error.
 Tracked renormalised(Tracked scores, Divisor divisor) {
   if (divisor == Divisor::one) return scores;
   Tracked total = sum(scores, 1);
@@ -97,7 +98,8 @@ Tracked RouterRows::array(
 
 void for_token_blocks(std::int64_t tokens, std::int64_t columns, const Numerics& numerics,
                       const std::function<void(const RouterRows& rows)>& body) {
-  // The C library keeps the memory of small arrays.
+  // About 1024 elements per block: the C library reuses the memory of small arrays instead of
+  // returning it to the system.
   const std::int64_t block = std::max<std::int64_t>(1, 1024 / std::max<std::int64_t>(1, columns));
   parallel_for((tokens + block - 1) / block, 1, [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t i = first; i < last; ++i) {
@@ -115,7 +117,7 @@ Estimate weights_of(const ChosenExperts& experts, const Numerics& numerics) {
         return select(rows.array(experts.is_chosen), std::move(weights),
                       rows.array(experts.otherwise));
       });
-  all.columns = experts.topk;  // also of no tokens
+  all.columns = experts.topk;  // even if there are no tokens
   return all;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the router ops share: scores of logits and the weights made of them, as tracked arrays.
-// Scores enter comparisons, so their error decides which selection is right.
+// Code shared by the router ops: scores of logits and the weights computed from them, as tracked
+// arrays. Scores are compared with each other, so their errors decide which selections are right.
 #pragma once
 
 #include <cstdint>
@@ -24,38 +24,40 @@ struct Logits {
   double at(std::int64_t token, std::int64_t expert) const;
   bool has_nan(std::int64_t token) const;
   bool has(std::int32_t expert) const { return expert >= 0 && expert < experts; }
-  // -infinity for what is no expert: its score is 0.
+  // The logit of `expert`, or -infinity (score 0) if the id is outside [0, experts).
   double at_expert(std::int64_t token, std::int32_t expert) const;
   bool has_all(const std::int32_t* ids, std::int64_t count) const;
 };
 
 enum class Divisor {
-  one,            // not renormalised
+  one,            // weights are not renormalised
   sum_and_1e_20,  // sum + 1e-20
   sum,
-  sum_if_positive  // sum, or 1 where it is 0 or NaN
+  sum_if_positive  // sum, or 1 if the sum is 0 or NaN
 };
 
-// What kernels of sqrt(softplus) do differently.
+// Choices in which kernels of sqrt(softplus) differ.
 struct SoftplusRules {
-  bool linear_above_20 = true;  // else e^x, and with it the score, is infinite above 88.7
-  bool log1p = false;  // else the logarithm of the rounded 1 + e^x: its error is absolute, and it
-                       // is exactly 0 where the sum is 1, below -16.64
-  bool nan_is_zero = true;                     // the score of a NaN logit
-  Divisor divisor = Divisor::sum_if_positive;  // of renormalised weights
+  // softplus(x) = x above 20. If false, e^x and the score are infinite above 88.7.
+  bool linear_above_20 = true;
+  // Uses log1p(e^x). Else uses the logarithm of the rounded 1 + e^x: its error is absolute, and it
+  // is exactly 0 below -16.64, where the rounded sum is 1.
+  bool log1p = false;
+  bool nan_is_zero = true;                     // a NaN logit has the score 0, else NaN
+  Divisor divisor = Divisor::sum_if_positive;  // divisor of renormalised weights
 };
-// sqrt(ln(1 + e^x)). Below -104 e^x is 0 in fp32, and so is the score.
+// sqrt(ln(1 + e^x)). Below x = -104, e^x is 0 in fp32 and so is the score.
 Tracked sqrt_softplus_scores(const Tracked& logits, const SoftplusRules& rules);
 
-// The rows of some tokens.
+// The rows of tokens [begin, end).
 struct RouterRows {
   std::int64_t begin = 0, end = 0, columns = 1;
   const Numerics* numerics = nullptr;
 
-  // of(token, column), [end - begin, columns]. Sums of them are in any order.
+  // Array of of(token, column), [end - begin, columns]. Sums over it may be added in any order.
   Tracked array(const std::function<double(std::int64_t token, std::int64_t column)>& of) const;
 };
-// body(rows) for each block of tokens, on all cores.
+// Calls body(rows) for each block of tokens, on all cores.
 void for_token_blocks(std::int64_t tokens, std::int64_t columns, const Numerics& numerics,
                       const std::function<void(const RouterRows& rows)>& body);
 
@@ -70,7 +72,8 @@ struct ChosenExperts {
 };
 Estimate weights_of(const ChosenExperts& experts, const Numerics& numerics);
 
-// Bits of an expert's logit and bias: where they are equal, so is everything made of them.
+// Bits of an expert's logit and bias. Experts with equal bits have equal scores in every
+// implementation.
 std::uint64_t identity_of_bits(const Logits& logits, const float* bias, std::int64_t token,
                                std::int64_t expert);
 

@@ -13,7 +13,7 @@ namespace {
 
 using Ids = std::vector<std::int32_t>;
 
-// The first `count` of `ids` by exact score, as Candidates::best().
+// The `count` best of `ids` by exact score, with ties as in Candidates::best().
 Ids best_of(const Candidates& candidates, std::int64_t row, Ids ids, std::int64_t count,
             const Ids& taken) {
   const double* score = candidates.score.value.data() + row * candidates.score.columns;
@@ -75,8 +75,8 @@ double Candidates::error_of_lead(std::int64_t row, std::int64_t a, std::int64_t 
   return score.arithmetic(row * score.columns + a) + score.arithmetic(row * score.columns + b);
 }
 
-// Twice the normal tail: two scores that round to the same number come in the order of their ids,
-// whichever is larger.
+// Twice the normal tail, because two scores that round to the same number are ordered by id,
+// whichever exact score is larger.
 double Candidates::chance_of_flip(std::int64_t row, std::int64_t a, std::int64_t b) const {
   const double gap = std::abs(lead(row, a, b));
   const double sigma =

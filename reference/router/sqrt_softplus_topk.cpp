@@ -12,8 +12,8 @@ bool is_padding(const SqrtSoftplusTopK& inputs, std::int64_t token) {
   return inputs.is_padding && inputs.is_padding[token] != 0;
 }
 
-// A NaN's choice is anything from far below every other one up to the bias. Infinite choices are
-// equal, whatever they are made of.
+// A NaN logit's choice is anything between far below all others and its bias, because engines
+// differ. Infinite choices are equal to each other, whatever their logits and biases.
 void finish_token(const SqrtSoftplusTopK& inputs, std::int64_t token, Candidates& experts) {
   constexpr double kReach = 0x1p20;
   for (std::int64_t e = 0; e < inputs.logits.experts; ++e) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// sqrt_softplus_topk: the best experts by sqrt(softplus(logit)) + bias, weights of the unbiased
-// scores   (operations spec, 8.2)
+// sqrt_softplus_topk: chooses the best experts by sqrt(softplus(logit)) + bias. Weights come from
+// the unbiased scores (operations spec, 8.2).
 #pragma once
 
 #include "reference/router/router.h"
@@ -12,20 +12,20 @@ namespace plumb::reference {
 struct SqrtSoftplusTopK {
   Logits logits;
   const float* bias = nullptr;               // [experts]
-  const std::uint8_t* is_padding = nullptr;  // [tokens], optional: id -1, weight 0
+  const std::uint8_t* is_padding = nullptr;  // [tokens], optional; padding gets id -1, weight 0
   std::int32_t topk = 1;
-  bool recovered_weight = false;  // (score + bias) - bias
+  bool recovered_weight = false;  // the weight uses (score + bias) - bias instead of score
   bool renormalize = true;
   double scale = 1;
   SoftplusRules rules = {};
 };
 
-// A NaN logit with the score 0 is chosen last, or as one whose score is 0: engines do both. One
-// with the score NaN makes every expert right for its token.
+// If the score of a NaN logit is 0, engines choose it last or as a score of 0, and both are right.
+// If it is NaN, every expert is right for the token.
 ScoredChoices sqrt_softplus_topk_choices(const SqrtSoftplusTopK& inputs, const Numerics& numerics);
 
-// Weights [tokens, topk] of the experts that were chosen, ids [tokens, topk]. Rows that hold an id
-// outside [0, experts) are left 0.
+// Weights [tokens, topk] of the chosen experts `ids` [tokens, topk]. Rows with an id outside [0,
+// experts) are 0.
 Estimate sqrt_softplus_topk_weights(const SqrtSoftplusTopK& inputs, const std::int32_t* ids,
                                     const Numerics& numerics);
 

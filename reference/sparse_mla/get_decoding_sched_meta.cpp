@@ -9,7 +9,7 @@ namespace {
 
 using Kind = TilePlanDefectKind;
 
-// What one part does for one request.
+// The blocks of one request that one part processes.
 struct TileSpan {
   std::int64_t part = 0, begin = 0, end = 0, split = 0;
   bool is_split = false;

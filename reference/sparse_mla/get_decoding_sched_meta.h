@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// get_decoding_sched_meta: what a tile plan of a split decode has to promise, whichever way it
-// divides the blocks (operations spec, 1.9).
+// get_decoding_sched_meta: checks the promises of a tile plan of a split decode. Any division of
+// the blocks is right (operations spec, 1.9).
 #pragma once
 
 #include <cstdint>
@@ -13,26 +13,27 @@
 namespace plumb::reference {
 
 enum class TilePlanDefectKind {
-  no_request,  // `part` names a request that is not there, or ends in front of its first one
-  no_block,    // `part` has blocks of `request` that are not there, or none of it
-  missing,     // `block` of `request` is in no part
+  no_request,  // `part` names a request that does not exist, or ends before its first request
+  no_block,    // `part` has blocks of `request` that do not exist, or no block of it
+  missing,     // no part has `block` of `request`
   twice,       // `block` of `request` is in `part` and in `other_part`
-  flag,        // `part` says whether `request` is split, and is wrong
-  split        // `part` and `other_part` write the same split of `request`; alone: none it has
+  flag,        // `part` has a wrong flag whether `request` is split
+  split  // `part` and `other_part` write the same split of `request`; or `part` writes a split that
+         // does not exist
 };
 struct TilePlanDefect {
   TilePlanDefectKind kind = TilePlanDefectKind::no_request;
   std::int64_t part = 0, other_part = -1, request = 0, block = 0;
 };
 
-// Parts of each request, and what is wrong with them. Without a defect, num_splits has to hold the
-// prefix sums of the parts.
+// The number of parts of each request, and the defects of the plan. Without a defect, num_splits
+// must hold the prefix sums of `parts`.
 struct TilePlanCheck {
   std::vector<TilePlanDefect> defects;
   std::vector<std::int64_t> parts;  // [requests]
 };
-// A tile with begin_req >= requests has no work, and its other fields mean nothing. So does
-// last_split where begin_req is end_req.
+// A tile with begin_req >= requests has no work, and its other fields are ignored. last_split is
+// ignored if begin_req == end_req.
 TilePlanCheck check_tiles(std::span<const Tile> tiles, std::span<const RequestBlocks> blocks);
 
 }  // namespace plumb::reference

@@ -16,7 +16,7 @@ struct MlaAttention {
   Eigen::MatrixXd weights;   // [count, heads]: p = exp(score - max)
   Eigen::MatrixXd out;       // [512, heads]: sum p v / sum p; 0 without keys
   Eigen::VectorXd max, sum;  // [heads]
-  Eigen::VectorXd lse;       // [heads]: natural; -inf without keys
+  Eigen::VectorXd lse;       // [heads]: natural logarithm; -inf without keys
 };
 
 using KeyMatrix = Eigen::Map<const Eigen::MatrixXd>;  // [key dims, count]
@@ -25,7 +25,7 @@ inline KeyMatrix key_matrix(const GatheredKeys& keys) {
 }
 inline auto value_matrix(const KeyMatrix& keys) { return keys.topRows(kMlaDim); }
 
-// Fills everything but `queries`, which it reads.
+// Reads `attention.queries` and fills all other members.
 void attend(const GatheredKeys& keys, double sm_scale, MlaAttention& attention);
 
 }  // namespace plumb::reference

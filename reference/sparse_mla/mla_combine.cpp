@@ -13,9 +13,11 @@ namespace plumb::reference {
 
 namespace {
 
-constexpr double kRoundingOfConstant = 0.3;  // of ln 2 and of log2 e, in units of kUnitF32
+// Relative error of the fp32 constants ln 2 and log2 e, in units of kUnitF32.
+constexpr double kRoundingOfConstant = 0.3;
 
-// A number that changes its base with `roundings` roundings, which each kernel does in its own way.
+// Converts a logarithm to another base. Kernels do so in different ways, with up to `roundings`
+// roundings.
 Tracked in_other_base(Tracked a, double roundings) {
   Estimate errors;
   errors.resize(1, elements_of(a.sizes()));
@@ -26,9 +28,9 @@ Tracked in_other_base(Tracked a, double roundings) {
   return with_errors(std::move(a), errors);
 }
 
-// The splits of one head of one query row that have candidates.
+// The non-empty splits of one head of one query row.
 struct HeadSplits {
-  std::vector<double> lse;  // natural
+  std::vector<double> lse;  // natural logarithm
   std::vector<const float*> out;
 
   void add(const float* split_out, float split_lse) {
@@ -36,7 +38,7 @@ struct HeadSplits {
     lse.push_back(split_lse * std::numbers::ln2);
     out.push_back(split_out);
   }
-  // [512, n]
+  // The splits' outputs as the columns of [512, n].
   std::vector<double> columns() const {
     std::vector<double> numbers;
     numbers.reserve(out.size() * kMlaDim);
@@ -47,7 +49,8 @@ struct HeadSplits {
   }
 };
 
-// Additions are sequential, in fp32, whatever the kernel declares of its long products.
+// The combine adds sequentially in fp32, independent of what the kernel declares for its long
+// products.
 Numerics of_combine(Numerics numerics) {
   numerics.chains = 1;
   numerics.product = numerics.accumulator = Format::f32;
@@ -83,7 +86,7 @@ void mla_combine(const SparseMlaProblem& problem, const Numerics& numerics,
                  std::span<const std::int32_t> num_splits, const float* partial_out,
                  const float* partial_lse, SparseMlaDecode& result) {
   const Numerics of_sums = of_combine(numerics);
-  // All queries of a head: a row of lse.
+  // All queries of a head, which form one row of lse.
   const auto combine = [&](std::int64_t request, std::int64_t head) {
     const float* sink = problem.attn_sink == nullptr ? nullptr : problem.attn_sink + head;
     std::vector<Tracked> of_queries;

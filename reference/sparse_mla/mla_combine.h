@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Joins the splits of a sparse MLA decode, from the partial results that a device stored.
+// Combines the splits of a sparse MLA decode from the partial results that a kernel stored.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,9 @@
 
 namespace plumb::reference {
 
-// Overwrites, in `result`, the rows of every request that `num_splits` [requests + 1] splits.
-// partial_out fp32 [slots, queries, heads, 512], partial_lse fp32 base 2 [slots, queries, heads].
+// Overwrites in `result` the rows of every request that `num_splits` [requests + 1] divides into
+// several splits. partial_out: fp32 [slots, queries, heads, 512]. partial_lse: fp32, base 2 [slots,
+// queries, heads].
 void mla_combine(const SparseMlaProblem& problem, const Numerics& numerics,
                  std::span<const std::int32_t> num_splits, const float* partial_out,
                  const float* partial_lse, SparseMlaDecode& result);

@@ -10,12 +10,14 @@ namespace {
 
 constexpr double kDim = static_cast<double>(kMlaDim);
 
-// Half a last place is between u|S| / 2 and u|S|. Where many terms of one sign add up to S, partial
-// sums pass through all mantissas, and the mean square is at most this part of that of u|S|.
+// Half a last place of a sum S is between u|S| / 2 and u|S|. If many terms of one sign are added,
+// the partial sums pass through all mantissas, and the mean square of half a last place is at most
+// this fraction of (u|S|)^2.
 constexpr double kMeanSquareOfMantissas = 0.61;
-// Partial sums of terms in random order whose total is known are a bridge: their mean square is a
-// third of the free walk's that sum_error assumes. That of a single order, the one a kernel takes,
-// exceeds twice its mean once in 10 times and four times once in 60; this allows for it.
+// Partial sums of terms in random order with a known total form a bridge. Its mean square is a
+// third of that of the free walk that sum_error assumes. A kernel uses one order, and the mean
+// square of one order exceeds twice the average in 1 of 10 cases and four times in 1 of 60. 2/3
+// instead of 1/3 allows for this.
 constexpr double kBridge = 2.0 / 3;
 
 Numerics one_after_the_other(Numerics numerics) {
@@ -54,7 +56,7 @@ void MlaErrorModel::estimate(const GatheredKeys& keys, double sm_scale,
   const auto value_squares = squares_.topRows(kMlaDim);
   norms_ = value_squares.colwise().sum().transpose().array();
   dot_squares_.noalias() = squares_.transpose() * attention.queries.cwiseAbs2();
-  // Cached values fit in fp32, and a variance needs no more.
+  // Cached values fit in fp32, and a variance needs no more precision.
   values_f32_ = v.cast<float>();
   signed_sums_.noalias() = values_f32_.transpose() * attention.out.cwiseSign().cast<float>();
   largest_value_ = std::sqrt(value_squares.maxCoeff());
@@ -87,8 +89,8 @@ void MlaErrorModel::estimate(const GatheredKeys& keys, double sm_scale,
   }
 }
 
-// The share of additions that round is much the same for all keys; that of the keys that matter
-// most stands for all.
+// The share of additions that round is nearly the same for all keys, so the largest share of the
+// four keys with the largest weights is used.
 SumErrorFactors MlaErrorModel::dot_factors(const KeyMatrix& keys, const MlaAttention& attention,
                                            Eigen::Index head) const {
   if (numerics_.unit != SumUnit::fp32) return matrix_dot_factors(keys, attention, head);
@@ -116,18 +118,20 @@ SumErrorFactors MlaErrorModel::matrix_dot_factors(const KeyMatrix& keys,
   return matrix_error_factors(keys.rows(), most, numerics_);
 }
 
-// p v is added where q k is. Values may have one sign.
+// Error factors of the sum of p v, which is added in the same unit as q.k. The values may all have
+// one sign, which is the worst case.
 SumErrorFactors MlaErrorModel::value_factors(std::int64_t added, double share_squares,
                                              const SumErrorFactors& adding) const {
   if (numerics_.unit == SumUnit::fp32) return adding;
-  constexpr int kProductBits = 16;  // of bf16 p and bf16 v
+  constexpr int kProductBits = 16;  // significand bits of a product of bf16 p and bf16 v
   const TermSums positive{.sum = 1, .magnitudes = 1, .squares = share_squares};
   return matrix_error_factors(added, matrix_terms(added, positive, kProductBits, sequential_),
                               sequential_);
 }
 
-// What a truncated sum loses depends on the order of its terms, which is the same for all keys:
-// where keys have a part in common, so have their errors.
+// sigma of the error that all scores share. The loss of a truncated sum depends on the order of its
+// terms, which is the same for all keys. So if the keys have a common component, their errors do
+// too.
 double MlaErrorModel::order_of_sums(const KeyMatrix& keys, const MlaAttention& attention,
                                     double sm_scale, const SumErrorFactors& dot,
                                     Eigen::Index head) const {
@@ -137,25 +141,28 @@ double MlaErrorModel::order_of_sums(const KeyMatrix& keys, const MlaAttention& a
   return std::abs(sm_scale) * std::sqrt(dot.of_squares * squares);
 }
 
-// The reciprocal of the row sum and the product with it.
+// Errors of the reciprocal of the row sum and of the product with it.
 double MlaErrorModel::normalising() const { return units_.function + 2 * units_.scalar; }
 
 MlaErrorModel::Head MlaErrorModel::summarise(double sum, double square_sum,
                                              const SumErrorFactors& dot) const {
   Head head;
   head.finite = true;
-  // sm_scale * log2(e), rounded twice, and a truncated q.k: both in proportion to each score.
+  // Errors proportional to each score: sm_scale * log2(e) is rounded twice, and q.k may be
+  // truncated.
   head.constant = 2 * units_.scalar + dot.bias;
   head.softmax = noise_.summary();
   head.adding = sum_error_factors(head.softmax.added, sequential_);
   head.adding.of_squares *= kBridge;
   if (square_sum < square(sum) / 16) head.adding.of_total *= kMeanSquareOfMantissas;
   head.values = value_factors(head.softmax.added, square_sum / square(sum), head.adding);
-  // The row sum's terms are positive, so what is lost of them adds up.
+  // The terms of the row sum are positive, so what the sum loses (terms too small to change it)
+  // adds up.
   head.row_sum = head.adding.of_squares * square_sum / square(sum) + head.adding.of_total +
                  kThird * square(units_.scalar) * head.softmax.row_sum_coherence +
                  square(head.softmax.lost_share);
-  // An output's terms have signs: at most lost_share, and typically the root of the sum of squares.
+  // The terms of an output have both signs, so their losses add up to at most lost_share, and
+  // typically to the root of the sum of their squares.
   head.lost = std::min(head.softmax.lost_share / kSigmas,
                        std::sqrt(head.softmax.lost_share * units_.scalar)) *
               largest_value_;
@@ -184,8 +191,9 @@ void MlaErrorModel::fill_weights(const Head& summary, Eigen::Index head) {
   value_weights_.col(heads + head) = noise_.share() * noise_.centred_score();
 }
 
-// With p in fp32 the errors of the exponents are summed exactly. Otherwise rounding p drowns them,
-// and they are bounded by way of the variance of v over the softmax, which costs no product.
+// If p stays in fp32, the errors of the exponents are summed exactly. Otherwise the rounding of p
+// is much larger, and the errors of the exponents are bounded with the variance of v over the
+// softmax, which needs no extra matrix product.
 void MlaErrorModel::finish_out(const MlaAttention& attention, Eigen::Index head,
                                MlaError& error) const {
   const Head& h = heads_[head];
@@ -207,7 +215,7 @@ void MlaErrorModel::finish_out(const MlaAttention& attention, Eigen::Index head,
     few += h.constant * h.softmax.growth * h.softmax.score_deviation * spread.sqrt();
   }
   error.sigma.col(head) = variance.max(0.0).sqrt() + few / kSigmas;
-  // By Cauchy, sum share |v| <= sqrt(sum share v^2).
+  // By Cauchy-Schwarz, sum share |v| <= sqrt(sum share v^2).
   error.worst.col(head) =
       (units_.probability * std::sqrt(h.softmax.rounded_share) + h.worst_adding) *
           second_moment.sqrt() +
@@ -226,7 +234,8 @@ void MlaErrorModel::finish_mean(const MlaAttention& attention, const Head& h, Ei
       square(h.softmax.growth) *
       (share * noise_.group_share() * noise_.exponent_variance() * centred.square()).sum();
   const double common = (h.row_sum + kThird * square(normalising())) * square(size);
-  // Where v is much the same for all d, so are the errors of adding up: their mean is no smaller.
+  // If v is nearly the same for all d, so are the errors of the additions, and their mean is as
+  // large as each of them.
   const double adding = (h.values.of_squares * (share * noise_.group_share() * norms_).sum() +
                          (h.values.of_total + h.rescaling) * out.square().sum()) /
                             kDim +
@@ -241,8 +250,9 @@ void MlaErrorModel::finish_mean(const MlaAttention& attention, const Head& h, Ei
   error.mean_size[head] = size;
 }
 
-// Each candidate's rounding of p moves the output along its value, and each error of an exponent
-// along its distance from the output. That distance is computed for the few that matter most.
+// Estimate::row_concentration of a head. Rounding p of a candidate moves the output along the
+// candidate's value; an error of its exponent moves the output along (value - output). That
+// difference is computed for the four candidates with the largest weights only.
 double MlaErrorModel::concentration(const KeyMatrix& keys, const MlaAttention& attention,
                                     Eigen::Index head) const {
   const Eigen::Index heads = std::ssize(heads_);
@@ -267,14 +277,14 @@ void MlaErrorModel::finish_lse(const MlaAttention& attention, const Head& h, Eig
   error.lse_systematic[head] = systematic;
 }
 
-// The largest of many scores with errors of their own: a candidate that is behind by a gap takes
-// the lead if its error exceeds the gap, so that only what its error has left over counts. And
-// where several are nearly first, the largest is on average too large: candidate i adds at most
-// E max(0, s Z - gap), s^2 the variance of its distance from the first; all together no more than n
-// normal numbers have for their largest.
+// Errors of the maximum of many scores with independent errors. A candidate that is behind by a gap
+// becomes the maximum only if its error exceeds the gap, so only the excess counts. If several
+// candidates are nearly first, the maximum is too large on average: candidate i adds at most E
+// max(0, s Z - gap), where s^2 is the variance of its distance from the first. All together add no
+// more than the expected maximum of n normal numbers.
 void MlaErrorModel::finish_max(const MlaAttention& attention, const Head& h, Eigen::Index head,
                                MlaError& error) const {
-  constexpr double kDensity = 0.39894228040143268;  // of a normal number at its mean
+  constexpr double kDensity = 0.39894228040143268;  // density of a normal number at its mean
   const auto scores = attention.scores.col(head).array();
   const Eigen::ArrayXd gaps = attention.max[head] - scores;
   const Eigen::ArrayXd sigmas = noise_.score_variance().sqrt();

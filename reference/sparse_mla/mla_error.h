@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How far an honest softmax attention may be from `attend`, to first order in the roundings.
-// Rounding of p_i moves only the numerator, because the row sum L takes p before it is rounded: it
-// adds e_i p_i v_i / L. An error of the exponent moves both: it adds e_i p_i (v_i - o) / L. Sums
-// over candidates are taken one after the other, whatever `Numerics::chains` says of q.k.
+// How far a correct softmax attention may be from `attend`, to first order in the roundings.
+// Rounding p_i changes only the numerator, because the row sum L takes p before it is rounded: the
+// output changes by e_i p_i v_i / L. An error of the exponent changes both: the output changes by
+// e_i p_i (v_i - o) / L. Sums over candidates are sequential; `Numerics::chains` applies to q.k
+// only.
 #pragma once
 
 #include <Eigen/Core>
@@ -15,15 +16,15 @@
 namespace plumb::reference {
 
 struct MlaError {
-  Eigen::ArrayXXd sigma, worst;           // [512, heads] of MlaAttention::out
-  Eigen::ArrayXd mean_sigma, systematic;  // [heads] of the mean over d of sign(out) * error
-  Eigen::ArrayXd mean_size;               // [heads] mean over d of |out|
-  Eigen::ArrayXd concentration;           // [heads] Estimate::row_concentration
-  Eigen::ArrayXd lse_sigma, lse_worst, lse_systematic;  // [heads] of MlaAttention::lse
-  Eigen::ArrayXd max_sigma, max_worst, max_systematic;  // [heads] of MlaAttention::max
+  Eigen::ArrayXXd sigma, worst;                         // [512, heads] errors of MlaAttention::out
+  Eigen::ArrayXd mean_sigma, systematic;                // [heads] mean over d of sign(out) * error
+  Eigen::ArrayXd mean_size;                             // [heads] mean over d of |out|
+  Eigen::ArrayXd concentration;                         // [heads] Estimate::row_concentration
+  Eigen::ArrayXd lse_sigma, lse_worst, lse_systematic;  // [heads] errors of MlaAttention::lse
+  Eigen::ArrayXd max_sigma, max_worst, max_systematic;  // [heads] errors of MlaAttention::max
 };
 
-// Estimates rows one after the other; keeps its work space between them.
+// Estimates rows one after the other and reuses its buffers between them.
 class MlaErrorModel {
  public:
   explicit MlaErrorModel(const Numerics& numerics);
@@ -35,15 +36,15 @@ class MlaErrorModel {
   struct Head {
     bool finite = false;
     SoftmaxSummary softmax;
-    SumErrorFactors adding;  // of the row sum, over the candidates that are large enough to matter
-    SumErrorFactors values;  // of the sum of p v over the same
+    SumErrorFactors adding;  // errors of the row sum, over candidates that are not negligible
+    SumErrorFactors values;  // errors of the sum of p v over the same candidates
     double row_sum = 0;      // variance of the row sum, relative to its square
-    double rescaling = 0;    // variance of raising the maximum, relative to the square of an output
-    double lost = 0;         // sigma of what is lost of candidates that are too small
-    double flushed = 0;      // most of what underflows
+    double rescaling = 0;  // variance from rescaling at a new maximum, relative to a squared output
+    double lost = 0;       // sigma from candidates too small to be added fully
+    double flushed = 0;    // largest error from underflow
     double worst_adding = 0, worst_lost = 0;
-    double constant = 0;  // relative error that all scores have in common, at most
-    double order = 0;     // of the row's scores, by the order of the sums that truncate
+    double constant = 0;  // largest relative error common to all scores
+    double order = 0;     // sigma common to the row's scores, from truncation (order_of_sums)
   };
 
   SumErrorFactors dot_factors(const KeyMatrix& keys, const MlaAttention& attention,
@@ -72,7 +73,7 @@ class MlaErrorModel {
   SoftmaxNoise noise_;
   bool exact_probability_ = false;  // p stays in fp32, so errors of the exponent dominate
 
-  double largest_value_ = 0;  // of the row's keys
+  double largest_value_ = 0;  // largest norm of a value over the row's keys
   std::vector<Head> heads_;
   Eigen::MatrixXd squares_;      // [key dims, count]: k^2
   Eigen::MatrixXd dot_squares_;  // [count, heads]: sum_d (q_d k_d)^2
@@ -80,12 +81,13 @@ class MlaErrorModel {
   Eigen::MatrixXf signed_sums_;  // [count, heads]: sum over d of sign(out_d) v_d
   Eigen::ArrayXXd coherent_;     // [512, heads]: SoftmaxNoise::coherent_variance, mostly 0
   Eigen::ArrayXd norms_;         // [count]: sum_d v^2
-  // Right-hand sides [count, 2 heads] and their products with the squares, and with the values.
+  // *_weights_: right-hand sides [count, 2 heads]. *_sums_: their products with the squares of v,
+  // and with v.
   Eigen::MatrixXd square_weights_, square_sums_;
   Eigen::MatrixXd value_weights_, value_sums_;
 };
 
-// Fills row_mean_sigma of a tensor whose elements err independently.
+// Sets row_mean_sigma of a tensor whose elements have independent errors.
 void set_independent_row_means(Estimate& estimate);
 
 }  // namespace plumb::reference

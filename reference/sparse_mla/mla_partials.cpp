@@ -11,7 +11,7 @@ namespace plumb::reference {
 
 namespace {
 
-// Each head's row of `out` has the number of its element of `lse`.
+// Stores the result of one split. Row r of result.out belongs to element r of result.lse.
 void store_split(const MlaAttention& attention, const MlaError& error, std::int64_t lse_row,
                  MlaPartials& result) {
   constexpr double kLog2E = std::numbers::log2e;

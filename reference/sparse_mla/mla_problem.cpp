@@ -11,7 +11,7 @@ namespace plumb::reference {
 
 namespace {
 
-// Indices of one row, `count` of them.
+// Pointer to the first index of a row.
 const std::int32_t* first_index(const MlaCandidates& candidates, std::int64_t queries,
                                 std::int64_t request, std::int64_t query) {
   if (candidates.indptr != nullptr) {
@@ -20,7 +20,7 @@ const std::int32_t* first_index(const MlaCandidates& candidates, std::int64_t qu
   return candidates.indices + request * candidates.request_stride + query * candidates.query_stride;
 }
 
-// Appends candidates [begin, end) of a row, clipped to those it has.
+// Appends candidates [begin, end) of a row, clipped to the number of its candidates.
 void gather(const KvCache& cache, const MlaCandidates& candidates, std::int64_t queries,
             std::int64_t request, std::int64_t query, std::int64_t begin, std::int64_t end,
             GatheredKeys& keys) {

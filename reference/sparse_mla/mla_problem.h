@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The inputs of a sparse MLA, decode or prefill, and which cached tokens a query row attends to. In
-// a prefill every query row is a request, and the cache is a workspace of bf16 rows.
+// The inputs of a sparse MLA decode or prefill, and the cached tokens that a query row attends to.
+// In a prefill every query row counts as one request, and the cache is a workspace of bf16 rows.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,8 @@ namespace plumb::reference {
 //  dense:  indices [requests, queries, width] with strides, of which the first lengths[request]
 //          count (clamped to [0, width]; no lengths = all)
 //  ragged: row r owns indices[indptr[r] .. indptr[r + 1])
-// An index is a slot of the cache; one outside [0, slots) is skipped. -1 is the promised way.
+// An index is a slot of the cache. Indices outside [0, slots) are skipped. The decode op promises
+// this for -1 only, the prefill op for all of them.
 struct MlaCandidates {
   const std::int32_t* indices = nullptr;
   const std::int32_t* lengths = nullptr;  // [requests]
@@ -29,7 +30,7 @@ struct SparseMlaProblem {
   const std::uint16_t* q = nullptr;  // bf16 [requests, queries, heads, key_dims()]
   std::int64_t requests = 0, queries = 1, heads = 1;
   std::int64_t q_request_stride = 0, q_query_stride = 0, q_head_stride = 0;
-  KvCache main_cache, extra_cache;  // of one layout; extra: data == nullptr = absent
+  KvCache main_cache, extra_cache;  // of the same layout; extra.data == nullptr: no extra cache
   MlaCandidates main, extra;
   const float* attn_sink = nullptr;  // [heads], optional
   float sm_scale = 1;
@@ -38,27 +39,27 @@ struct SparseMlaProblem {
   std::int64_t key_dims() const { return main_cache.key_dims(); }
 };
 
-// Share of the keys in the softmax once the head's sink has joined it: 1 / (1 + exp(sink - lse)).
+// Share of the keys in a softmax that includes the head's sink: 1 / (1 + exp(sink - lse)).
 double share_of_keys(const SparseMlaProblem& problem, std::int64_t head, double lse);
 
-// Candidates that count for one row, before holes are skipped.
+// Number of candidates of one row, including holes (indices that are skipped).
 std::int64_t candidate_count(const MlaCandidates& candidates, std::int64_t queries,
                              std::int64_t request, std::int64_t query);
 
-// Blocks of every request, for the planner. Ragged rows of one request may differ in length: the
-// longest counts, and main blocks of a shorter row end in holes.
+// Number of blocks of every request, for the planner. Ragged rows of one request may differ in
+// length: the longest row decides, and shorter rows end in holes.
 std::vector<RequestBlocks> blocks_of_requests(const SparseMlaProblem& problem,
                                               std::int64_t block_n);
 
-// Keys of one row, [count, dims], main before extra, holes left out. Values are the first 512 of a
-// key.
+// Keys of one row, [count, dims]: main keys, then extra keys, without holes. Values are the first
+// 512 elements of a key.
 struct GatheredKeys {
   std::int64_t count = 0, dims = kMlaDim;
   std::vector<double> values;
 };
 void gather_row(const SparseMlaProblem& problem, std::int64_t request, std::int64_t query,
                 GatheredKeys& keys);
-// Only the candidates of blocks [begin, end) of the request.
+// Gathers only the candidates of blocks [begin, end) of the request.
 void gather_blocks(const SparseMlaProblem& problem, std::int64_t request, std::int64_t query,
                    std::int64_t block_n, const RequestBlocks& blocks, std::int64_t begin,
                    std::int64_t end, GatheredKeys& keys);

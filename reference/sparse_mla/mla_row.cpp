@@ -10,8 +10,8 @@ namespace {
 
 bool lonely(const MlaAttention& attention) { return attention.scores.rows() == 0; }
 
-// Beside a large sink, what accumulators are multiplied by, share / sum, is subnormal, and a device
-// may flush it: the row is zero.
+// With a large sink, the factor share / sum of the accumulators is subnormal. A device may flush it
+// to 0, which makes the row zero. Returns the largest such error, relative to the row.
 double flushed_share(double share, double sum) { return std::min(share, sum * kLeastNormalF32); }
 
 }  // namespace
@@ -36,15 +36,15 @@ void MlaRowWorker::attend_to_keys(std::int64_t request, std::int64_t query) {
   }
 }
 
-// Most that the way from (sum, max) in base 2 to lse adds: the product of max and a constant that
-// is itself rounded, or the lse of each split and of all of them. Only the last rounding is the
-// output's own.
+// Largest error of converting (sum, max) from base 2 to lse: rounding the product of max and a
+// rounded constant, or rounding the lse of each split and of their combination. The last rounding
+// belongs to the output and is not included.
 double MlaOutput::natural_logarithm(double lse, double max) const {
   return std::max(fp32_rounding(max), 2 * exponent_rounding(lse)) + natural_constant(lse) +
          units_.function;
 }
 
-// That constant, ln 2 or 1 / log2 e, in fp32.
+// Error from the rounding of the constant, ln 2 or 1 / log2 e, to fp32.
 double MlaOutput::natural_constant(double x) const { return 0.3 * units_.scalar * std::abs(x); }
 
 void MlaOutput::store_lse(const MlaAttention& attention, const MlaError* error, std::int64_t head,
@@ -63,8 +63,8 @@ void MlaOutput::store_max(const MlaAttention& attention, const MlaError* error, 
   const double max = attention.max[head];
   max_logits.value[at] = lonely(attention) ? -kInfinity : max;
   if (error == nullptr) return;
-  // A maximum in base 2 has been rounded as a score was; its product with the constant is the
-  // output's own rounding.
+  // A maximum in base 2 has the rounding of its score. The rounding of its product with the
+  // constant is the output's own.
   const double constant = natural_constant(max);
   max_logits.sigma[at] = error->max_sigma[head] + constant / kSigmas;
   max_logits.worst[at] = error->max_worst[head] + constant;
@@ -79,12 +79,12 @@ void MlaOutput::store_out(const MlaAttention& attention, const MlaError* error, 
   for (std::int64_t i = 0; i < kMlaDim; ++i) {
     out.value[row * kMlaDim + i] = share * attention.out(i, head);
   }
-  // Without a share, out is exactly 0.
+  // If the keys have no share, out is exactly 0.
   if (error != nullptr && share > 0) store_out_error(attention, *error, head, share, row, out);
 }
 
-// The share of the keys depends on lse, and is as wrong for a whole row; so are the weights with
-// which an implementation may have joined splits.
+// The share of the keys depends on lse, so its error is common to the whole row. So are the errors
+// of the weights with which an implementation combines splits.
 void MlaOutput::store_out_error(const MlaAttention& attention, const MlaError& error,
                                 std::int64_t head, double share, std::int64_t row,
                                 Estimate& out) const {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One query row of a sparse MLA, from its candidates to what an op returns of it: for each head the
-// output, of which the sink has taken its share, the log-sum-exp and the largest score, these two
-// in natural units and without the sink.
+// Computes one query row of a sparse MLA from its candidates. For each head: the output, reduced by
+// the sink's share, and the log-sum-exp and the largest score, both in natural units and without
+// the sink.
 #pragma once
 
 #include "reference/sparse_mla/mla_attention.h"
@@ -12,7 +12,7 @@ namespace plumb::reference {
 
 enum class MlaWant { value, value_and_bound };
 
-// One thread's work on query rows, one after the other.
+// Computes query rows one after the other on one thread.
 class MlaRowWorker {
  public:
   MlaRowWorker(const SparseMlaProblem& problem, const Numerics& numerics, MlaWant want)
@@ -20,7 +20,7 @@ class MlaRowWorker {
     attention_.queries.resize(problem.key_dims(), problem.heads);
   }
   void run(std::int64_t request, std::int64_t query);
-  // Only the candidates of a split.
+  // Uses only the candidates of one split.
   void run_blocks(const PlannedSpan& span, const RequestBlocks& blocks, std::int64_t block_n,
                   std::int64_t query);
 
@@ -38,16 +38,16 @@ class MlaRowWorker {
   MlaError error_;
 };
 
-// Stores into rows of Estimates that start as zero. Without `error` only values.
+// Stores results into Estimates that are initialised to zero. Without `error`, stores values only.
 class MlaOutput {
  public:
   MlaOutput(const SparseMlaProblem& problem, const Numerics& numerics)
       : problem_(problem), units_(attention_units(numerics)) {}
 
-  // A row of 512; 0 without candidates.
+  // Stores a row of 512 elements; 0 without candidates.
   void store_out(const MlaAttention& attention, const MlaError* error, std::int64_t head,
                  std::int64_t row, Estimate& out) const;
-  // One element each; without candidates +infinity and -infinity.
+  // Each stores one element. Without candidates, lse is +infinity and the maximum is -infinity.
   void store_lse(const MlaAttention& attention, const MlaError* error, std::int64_t head,
                  std::int64_t at, Estimate& lse) const;
   void store_max(const MlaAttention& attention, const MlaError* error, std::int64_t head,

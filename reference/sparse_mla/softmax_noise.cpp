@@ -10,14 +10,14 @@ namespace plumb::reference {
 
 namespace {
 
-// Scores nearer than this are one score to any fp32 kernel, and apart in double only by its
-// rounding.
+// Scores that differ by less than this are equal scores in any fp32 kernel. Their difference in
+// double comes from rounding alone.
 double same_score(double largest) { return 0x1p-40 * std::max(1.0, std::abs(largest)); }
 
 }  // namespace
 
 double fp32_rounding(double x) {
-  // A number just below a power of two may have been rounded up to it.
+  // A number just below a power of two may have been rounded up to the power.
   const auto bits = std::bit_cast<std::uint64_t>(x * (1 + 0x1p-16));
   return kUnitF32 * std::bit_cast<double>(bits & 0x7ff0000000000000);
 }
@@ -47,7 +47,7 @@ void SoftmaxNoise::analyse(const Eigen::Ref<const Eigen::ArrayXd>& scores,
     return a.score > b.score || (a.score == b.score && a.index < b.index);
   });
   group_equal_scores();
-  // Blocks of 16 are the smallest in use; in random order the b-th holds a new maximum with
+  // Kernels process blocks of at least 16 keys. In random order, block b has a new maximum with
   // probability 1/b.
   summary_.most_rescales = static_cast<double>(scores.size()) / 16;
   summary_.rescales = std::log1p(summary_.most_rescales);
@@ -57,15 +57,15 @@ void SoftmaxNoise::analyse(const Eigen::Ref<const Eigen::ArrayXd>& scores,
   set_coherence(scores);
 }
 
-// Two sawtooths: p in its own format, relative to itself; and p in the row sum, whose last place is
-// an absolute distance. Only the last of the row sum's binades, half of its terms, has that
-// distance.
+// Two roundings are sawtooth functions of the score: that of p in its own format, relative to p,
+// and that of adding p to the row sum, whose last place is an absolute distance. Only terms added
+// in the last binade of the row sum, half of all, have that last place.
 void SoftmaxNoise::set_coherence(const Eigen::Ref<const Eigen::ArrayXd>& scores) {
   if (units_.probability > 0) {
     places_ = (sorted_.front().score - scores) / (2 * units_.probability);
     const double apart = rounded_share_.square().sum();
     const double together = coherent_square(rounded_share_, places_) - apart;
-    // Less than that is chance.
+    // A smaller excess comes from chance.
     if (together > apart / 2) summary_.coherence = together;
   }
   const Eigen::ArrayXd ones = (rounded_share_ >= kUnitF32).cast<double>();
@@ -89,8 +89,8 @@ void SoftmaxNoise::group_equal_scores() {
   }
 }
 
-// Error of the exponent: the long sum q.k, its product with the rounded constant, the subtraction
-// of the maximum; exp2 itself; and the factors by which an online softmax rescales what it has.
+// Errors of the exponent: the long sum q.k, its product with the rounded constant, the subtraction
+// of the maximum, exp2 itself, and the factors by which an online softmax rescales its sums.
 void SoftmaxNoise::set_exponent_errors(const Eigen::Ref<const Eigen::ArrayXd>& scores,
                                        const Eigen::Ref<const Eigen::ArrayXd>& dot_squares,
                                        std::int64_t dims, double sm_scale,
@@ -103,7 +103,7 @@ void SoftmaxNoise::set_exponent_errors(const Eigen::Ref<const Eigen::ArrayXd>& s
                     dot.of_total * scores.square() + kThird * scaling.square();
   exponent_variance_ = score_variance_ + kThird * (subtraction.square() + square(u) +
                                                    square(f) * (1 + summary_.rescales));
-  // By Cauchy, sum |q_d k_d| <= sqrt(dims * sum (q_d k_d)^2).
+  // By Cauchy-Schwarz, sum |q_d k_d| <= sqrt(dims * sum (q_d k_d)^2).
   const double magnitude =
       dot.of_magnitudes * std::abs(sm_scale) * std::sqrt(static_cast<double>(dims));
   worst_score_ = magnitude * dot_squares.sqrt() + scaling + 2 * u * scores.abs();
@@ -138,7 +138,8 @@ double SoftmaxNoise::concentration(const Eigen::Ref<const Eigen::ArrayXd>& varia
 
 Eigen::ArrayXd SoftmaxNoise::coherent_variance(
     const Eigen::Ref<const Eigen::MatrixXd>& values) const {
-  constexpr double kCell = 0.5;  // of a tooth
+  // Candidates within one cell count as rounding together. Length of a cell, in teeth (places_).
+  constexpr double kCell = 0.5;
   Eigen::ArrayXd variance = Eigen::ArrayXd::Zero(values.rows());
   double shares = 0;
   for (std::size_t begin = 0, end = 0; begin < sorted_.size(); begin = end) {
@@ -156,14 +157,15 @@ Eigen::ArrayXd SoftmaxNoise::coherent_variance(
   return variance * (summary_.coherence / shares);
 }
 
-// Sum over pairs of t_i t_j c(|place_i - place_j|). Where a number falls between two neighbours of
-// a format is a sawtooth of the number; two numbers a part r of a tooth apart have roundings with
-// correlation c = 1 - 6r + 6r^2 if the place of the first is random. It sums to zero over a tooth:
-// numbers spread wide round independently, numbers nearly equal round together.
-// `places` counts teeth and ascends in the order of sorted_.
+// Sum over pairs of t_i t_j c(|place_i - place_j|). The position of a number between two neighbours
+// of a format is a sawtooth function of the number; a tooth is the distance of the neighbours. If
+// two numbers are r of a tooth apart and the position of the first is random, their roundings have
+// the correlation c = 1 - 6r + 6r^2. It sums to zero over a tooth: numbers that are spread widely
+// round independently, and numbers that are nearly equal round together. `places` counts teeth and
+// ascends in the order of sorted_.
 double SoftmaxNoise::coherent_square(const Eigen::ArrayXd& terms,
                                      const Eigen::ArrayXd& places) const {
-  double zeroth = 0, first = 0, second = 0;  // moments of distances to terms within a tooth
+  double zeroth = 0, first = 0, second = 0;  // moments of the distances to terms within one tooth
   double total = 0, here = 0;
   std::size_t begin = 0;
   for (std::size_t i = 0; i < sorted_.size(); ++i) {

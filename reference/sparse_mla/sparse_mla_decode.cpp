@@ -13,7 +13,7 @@ SparseMlaDecode sparse_mla_decode(const SparseMlaProblem& problem, const Numeric
   result.lse.resize(problem.requests * problem.heads, problem.queries);
   result.lse.output = Format::f32;
   const MlaOutput output(problem, numerics);
-  // A row of lse spans the queries of a request, so a request stays with one thread.
+  // A row of lse holds all queries of a request, so one thread computes a whole request.
   parallel_for(problem.requests, 1, [&](std::int64_t begin, std::int64_t end) {
     MlaRowWorker worker(problem, numerics, want);
     for (std::int64_t row = begin * problem.queries; row < end * problem.queries; ++row) {

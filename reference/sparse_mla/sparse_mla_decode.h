@@ -3,7 +3,7 @@
 // Sparse MLA decode over a main and an optional extra cache:
 //   x_i = sm_scale * (q . k_i),  lse = ln sum exp(x_i),  out = sum exp(x_i - lse) v_i / (1 +
 //   exp(sink - lse))
-// A row without candidates is 0 with lse = +inf. The sink never changes lse.
+// A row without candidates has out = 0 and lse = +inf. lse does not include the sink.
 #pragma once
 
 #include "reference/sparse_mla/mla_row.h"

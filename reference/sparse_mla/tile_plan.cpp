@@ -12,7 +12,7 @@ std::int32_t blocks_for(std::int64_t candidates, std::int64_t block_n) {
   return static_cast<std::int32_t>((candidates + block_n - 1) / block_n);
 }
 
-// Hands out blocks in order; stands before block `block` of request `request`.
+// Assigns blocks to parts in order. The next block is block `block_` of request `request_`.
 class Cursor {
  public:
   Cursor(std::span<const RequestBlocks> blocks, std::int32_t overhead, TilePlan& plan)
@@ -37,7 +37,8 @@ class Cursor {
   bool finished() const { return request_ == std::ssize(blocks_) && block_ == 0; }
 
  private:
-  // Whole requests while they and their overhead fit, then what is left of the payload.
+  // Takes whole requests while they and their overhead fit into the payload, then as many blocks as
+  // still fit.
   void advance(std::int32_t left) {
     for (; request_ < std::ssize(blocks_); ++request_, block_ = 0, split_ = 0) {
       const std::int32_t rest = blocks_[request_].total() - block_;

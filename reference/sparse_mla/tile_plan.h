@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a split decode divides its work: every request is a row of blocks of `block_n` candidates,
-// laid end to end and cut into parts of about equal size. A request that a cut goes through is
-// split; its splits are joined by mla_combine.
+// How a split decode divides its work. Every request is a row of blocks of `block_n` candidates.
+// The rows are concatenated and cut into parts of about equal size. If a cut falls inside a
+// request, the request is split, and mla_combine combines its splits.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +11,14 @@
 
 namespace plumb::reference {
 
-// Work of one part: requests [begin_req, end_req], the first from begin_block, the last up to
-// end_block (exclusive). A part with begin_req >= requests has no work; its other fields mean
-// nothing.
+// Work of one part: requests begin_req to end_req inclusive, the first from begin_block on, the
+// last up to end_block (exclusive). A part with begin_req >= requests has no work, and its other
+// fields are ignored.
 struct Tile {
   std::int32_t begin_req = 0, end_req = 0;
   std::int32_t begin_block = 0, end_block = 0;
-  std::int32_t begin_split = 0;                  // index, within its request, of the first split
-  std::int32_t first_split = 0, last_split = 0;  // 1: the first / last request is not whole
+  std::int32_t begin_split = 0;                  // index of the first split within its request
+  std::int32_t first_split = 0, last_split = 0;  // 1: the first / last request is split
 
   friend bool operator==(const Tile&, const Tile&) = default;
 };
@@ -28,8 +28,9 @@ struct TilePlan {
   std::vector<std::int32_t> num_splits;  // [requests + 1], prefix sums
 };
 
-// Blocks of a request: main candidates are padded to at least one block, extra ones follow.
-// `has_extra` says whether the op has an extra scope at all. A lonely request has one empty block.
+// Blocks of a request: main candidates, padded to at least one block, then extra candidates.
+// `has_extra` says whether the op has extra candidates at all. A request without candidates has one
+// empty block.
 struct RequestBlocks {
   std::int32_t main = 0, extra = 0;
   std::int32_t total() const { return main + extra; }
@@ -37,22 +38,24 @@ struct RequestBlocks {
 RequestBlocks request_blocks(std::int64_t main_length, bool has_extra, std::int64_t extra_length,
                              std::int64_t block_n);
 
-// plumb's own number of parts: max(num_sms / queries / max(1, ceil(heads / 64)), 1).
+// Number of parts that plumb's own planner uses: max(num_sms / queries / max(1, ceil(heads / 64)),
+// 1).
 std::int32_t plan_parts(std::int64_t num_sms, std::int64_t queries, std::int64_t heads);
 
-// `blocks` [requests]. The overhead is the cost of starting on a request, in blocks.
+// `blocks`: [requests]. `fixed_overhead`: cost of starting a request, in blocks.
 TilePlan make_tile_plan(std::span<const RequestBlocks> blocks, std::int32_t num_parts,
                         std::int32_t fixed_overhead);
 
-// What one part does for one request. `slot` is the row of the partial buffers where a split goes;
-// a request that is not split is written to the outputs and uses no slot.
+// Work of one part for one request. `slot` is the row of the partial buffers for a split. A request
+// that is not split is written to the outputs and uses no slot.
 struct PlannedSpan {
   std::int32_t part = 0, request = 0;
   std::int32_t begin_block = 0, end_block = 0;
   std::int32_t slot = 0;
   bool split = false;
 };
-// All spans, by part. `blocks` are those at execution; they equal the plan's unless it is stale.
+// All spans, ordered by part. `blocks`: the blocks of each request when a kernel runs. They differ
+// from those for which the plan was made if the plan is stale.
 std::vector<PlannedSpan> planned_spans(const TilePlan& plan, std::span<const RequestBlocks> blocks);
 
 }  // namespace plumb::reference

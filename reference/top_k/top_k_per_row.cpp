@@ -13,7 +13,8 @@ namespace plumb::reference {
 
 namespace {
 
-// Key and index in one number, so that "descending key, then ascending index" is plain descending.
+// Key and index in one number, so that descending order of these numbers is "descending key, then
+// ascending index".
 std::vector<std::uint64_t> ranked(const LogitWindow& window) {
   std::vector<std::uint64_t> ranks(static_cast<std::size_t>(window.length));
   for (std::int64_t i = 0; i < window.length; ++i) {
@@ -27,7 +28,8 @@ std::int32_t index_of(std::uint64_t rank) {
   return static_cast<std::int32_t>(~static_cast<std::uint32_t>(rank));
 }
 
-// The k-th largest key of a window longer than k, and how many elements with exactly this key win.
+// The k-th largest key of a window longer than k, and the number of selected elements with exactly
+// this key.
 struct Threshold {
   std::uint32_t key = 0;
   std::int64_t ties = 0;
@@ -39,7 +41,7 @@ Threshold threshold_of(const std::vector<std::int32_t>& canonical, const LogitWi
   return threshold;
 }
 
-// Runs body(row) for every row, on several threads where that is worth starting them.
+// Runs body(row) for every row, on several threads if the rows are long enough.
 void for_each_row(const std::vector<LogitWindow>& windows,
                   const std::function<void(std::int64_t row)>& body) {
   constexpr std::int64_t kLogitsWorthAThread = 1 << 15;
@@ -140,7 +142,7 @@ std::vector<WrongPlace> check_selection(const LogitWindow& window, std::int32_t 
     } else if (seen[index]) {
       wrong.push_back({place, SelectionError::repeated, 0});
     } else {
-      // One tie too many means that a larger key is missing.
+      // One tie too many means that a larger key was left out.
       const std::uint32_t key = window.key(index);
       seen[index] = true;
       if (free) continue;
@@ -149,7 +151,8 @@ std::vector<WrongPlace> check_selection(const LogitWindow& window, std::int32_t 
       if (loses) wrong.push_back({place, SelectionError::loser, 0});
     }
   }
-  // At least as many canonical winners are missing as places are wrong, the largest keys first.
+  // At least as many winners of the canonical selection are missing as places are wrong. Each wrong
+  // place names one of them, the largest keys first.
   auto missing = canonical.begin();
   for (WrongPlace& place : wrong) {
     missing = std::find_if(missing, canonical.end(), [&](std::int32_t i) { return !seen[i]; });

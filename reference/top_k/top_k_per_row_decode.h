@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// top_k_per_row_decode (operations' specification, 4.1 and 4.3): next_n consecutive rows per
-// request; each selects from columns [0, end), its end derived from the sequence lengths.
+// top_k_per_row_decode (operations' specification, 4.1 and 4.3): each request has next_n
+// consecutive rows. Each row selects from columns [0, end), where the end follows from the sequence
+// lengths.
 #pragma once
 
 #include <cstdint>
@@ -24,12 +25,12 @@ struct TopKPerRowDecode {
   bool zeros_are_equal = false;
 };
 
-// End of one row: max(0, seq_len - next_n + row % next_n + 1) from one length per request, where
-// the last of the next_n rows sees the whole sequence; max(0, the length) from one length per row.
+// End of one row. With one length per request: max(0, seq_len - next_n + row % next_n + 1), so that
+// the last of the next_n rows covers the whole sequence. With one length per row: max(0, length).
 std::int64_t row_end(const TopKPerRowDecode& input, std::int64_t row);
-// One per row. Throws std::invalid_argument where an end lies behind the columns of logits.
+// Returns one window per row. Throws std::invalid_argument if an end is past the columns of logits.
 std::vector<LogitWindow> windows_of(const TopKPerRowDecode& input);
-// [num_rows, k], canonical choice.
+// Returns the canonical selection, [num_rows, k].
 std::vector<std::int32_t> top_k_per_row_decode(const TopKPerRowDecode& input);
 
 }  // namespace plumb::reference

@@ -22,10 +22,10 @@ struct TopKPerRowPrefill {
   bool zeros_are_equal = false;
 };
 
-// One per row; an end in front of its start gives an empty one. Throws std::invalid_argument where
-// a window that is not empty leaves the columns of logits.
+// Returns one window per row, an empty one if the end is not after the start. Throws
+// std::invalid_argument if a non-empty window exceeds the columns of logits.
 std::vector<LogitWindow> windows_of(const TopKPerRowPrefill& input);
-// [num_rows, k], canonical choice.
+// Returns the canonical selection, [num_rows, k].
 std::vector<std::int32_t> top_k_per_row_prefill(const TopKPerRowPrefill& input);
 
 }  // namespace plumb::reference

@@ -8,7 +8,8 @@ namespace plumb::reference {
 
 namespace {
 
-// Sizes without their missing first dimensions, which have size 1.
+// Size of the dimension `from_end` places before the last one. Missing first dimensions have size
+// 1.
 std::int64_t size_from_end(const TrackedSizes& sizes, std::size_t from_end) {
   return from_end < sizes.size() ? sizes[sizes.size() - 1 - from_end] : 1;
 }
@@ -122,7 +123,8 @@ Tracked finished(TrackedNode node, std::vector<double> own, std::vector<double> 
   const auto is_zero = [](double x) { return x == 0; };
   if (std::ranges::all_of(node.worst, is_zero)) node.worst.clear();
   if (std::ranges::all_of(node.systematic, is_zero)) node.systematic.clear();
-  // What is not linear has a sign, so that elements share it. Nearly always it is nothing.
+  // The nonlinear part has one sign, so all elements share one source for it. In most cases it is
+  // negligible.
   bool tells = false;
   for (std::size_t i = 0; i < beyond.size(); ++i) tells = tells || beyond[i] > 0.1 * own[i];
   if (tells) add_source(std::move(beyond), true, node);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a function of one or two arrays passes errors on: by slopes over what honest errors reach,
-// and at most by what the function says itself.
+// How a function of one or two arrays propagates errors: linearly, with slopes over the reach (the
+// limit of the errors of a correct kernel), and with a largest error that each function computes
+// itself.
 #pragma once
 
 #include <algorithm>
@@ -19,19 +20,19 @@ enum class ResultRounding { none, fp32, function };
 
 // Throws std::invalid_argument for sizes that do not broadcast.
 TrackedSizes broadcast_sizes(const TrackedSizes& a, const TrackedSizes& b);
-// Where an operand is read for elements of the result: for those of line l (along the last
-// dimension) at first[l], and then every `step`, which is 0 or 1.
+// Where an operand is read for the elements of the result. Line l (along the last dimension) starts
+// at first[l] and continues with `step`, which is 0 or 1.
 struct BroadcastLines {
   std::vector<std::size_t> first;
   std::size_t step = 1, length = 1;
 };
 BroadcastLines broadcast_lines(const TrackedSizes& operand, const TrackedSizes& sizes);
-// An operand's source as an array of these sizes has it, without an effect.
+// The operand's source broadcast to `sizes`, without an effect.
 ErrorSource broadcast_source(const ErrorSource& source, const TrackedSizes& operand,
                              const TrackedSizes& sizes);
 
-// An array while a result is computed of it. Arrays that something else keeps are read in place.
-// Those that nothing else keeps lend their buffers to the result.
+// An operand while a result is computed from it. If another array still uses the operand's data,
+// the data is read in place. Otherwise the result takes over its buffers.
 class TrackedOperand {
  public:
   explicit TrackedOperand(Tracked of) : node_(of.node()) {}
@@ -40,11 +41,11 @@ class TrackedOperand {
   bool is_exact() const {
     return node_->sources.empty() && node_->worst.empty() && node_->systematic.empty();
   }
-  // Before element() and number() are called. `linear`: the result is a sum. Its roundings hardly
-  // depend on the reach, so the worst errors stand for it where they are finite.
+  // Must be called before element() and number(). `linear`: the result is a sum. Its roundings
+  // hardly depend on the reach, so the worst errors are used for the reach if they are finite.
   void prepare(const TrackedSizes& sizes, bool linear = false);
   const BroadcastLines& lines() const { return lines_; }
-  // kExact: is_exact(), so that loops need not look for errors.
+  // kExact: is_exact() holds, so that loops do not read errors.
   template <bool kExact>
   UncertainElement element(std::size_t at) const {
     if constexpr (kExact) return {.at = centres_[at]};
@@ -56,9 +57,11 @@ class TrackedOperand {
     return {centres_ + at, reach_ + at, most_ + at, lines_.step};
   }
 
-  // Adds to each element of the result what errors of one sign in this operand make of it.
+  // Propagates errors that have one sign in all elements of this operand to each element of the
+  // result.
   void add_one_sided(const std::vector<double>& derivatives, TrackedNode& result) const;
-  // Sources, as the result has them with these derivatives. The operand is used up.
+  // The operand's sources multiplied by these derivatives, with the sizes of the result. The
+  // operand is not usable afterwards.
   std::vector<ErrorSource> release_sources(const TrackedSizes& sizes,
                                            const std::vector<double>& derivatives);
 
@@ -68,13 +71,13 @@ class TrackedOperand {
 
   std::shared_ptr<const TrackedNode> node_;
   BroadcastLines lines_;
-  bool whole_ = true;  // each element is read once, in order
+  bool whole_ = true;  // true if each element is read once, in order
   std::vector<double> reaches_, none_;
   const double *centres_ = nullptr, *values_ = nullptr, *reach_ = nullptr, *most_ = nullptr;
 };
 
-// Of a result with the roundings of each element, `own`, and one standard deviation of what is not
-// linear.
+// Completes a result. `own`: sigma of each element's own roundings. `beyond`: sigma of the part
+// that is not linear in the errors.
 Tracked finished(TrackedNode node, std::vector<double> own, std::vector<double> beyond);
 
 // The elements of a result while they are computed.
@@ -92,12 +95,13 @@ class ResultElements {
     if (has_centres) node.centres.resize(count);
   }
 
-  // `exact`: the operands are. `reach`: of honest errors of the operands.
+  // `exact`: all operands are exact. `reach`: reach of the operands' errors in a correct kernel.
   [[gnu::always_inline]] void set_error(std::size_t i, const LocalChange& change, bool exact,
                                         double reach) {
     const double size = std::abs(change.value);
     double unit = unit_;
-    // A function within half an ulp is rounded correctly.
+    // A function with an error of at most half an ulp is correctly rounded, so a result that fp32
+    // holds has no error.
     if (kRounding != ResultRounding::none && exact && unit_ <= kUnitF32 && change.own == 0 &&
         static_cast<double>(static_cast<float>(change.value)) == change.value) {
       unit = 0;
@@ -117,7 +121,7 @@ class ResultElements {
     own_[i] = kUniformSigma * (scaled_error(size + std::min(change.most, reach), unit) + flushed);
     if (change.own != 0) own_[i] = std::sqrt(square(own_[i]) + square(change.own_sigma));
   }
-  // What functions that are wrong in the same direction everywhere make of the result.
+  // Error of the result if the function errs in the same direction in all elements.
   void add_one_sided() {
     if (kRounding != ResultRounding::function || own_.empty()) return;
     node.systematic.resize(node.values.size());
@@ -126,14 +130,15 @@ class ResultElements {
       if (size < kInfinity && own_[i] != 0) node.systematic[i] = unit_ * size;
     }
   }
-  // For errors, where all results were exact so far. False: there is room.
+  // Allocates the errors if all results were exact so far. Returns false if they are allocated
+  // already.
   bool make_room() {
     if (!own_.empty()) return false;
     allocate();
     return true;
   }
   double* centres() { return node.centres.empty() ? node.values.data() : node.centres.data(); }
-  // From element i on. Room for errors is made when one comes up.
+  // Pointers to the result from element i on. Allocates the errors if an operand has errors.
   ResultLine line(std::size_t i, bool bends) {
     const auto from = [i](std::vector<double>& of) { return of.empty() ? nullptr : &of[i]; };
     const bool exact = by_first.empty() && by_second.empty();
@@ -153,10 +158,10 @@ class ResultElements {
   }
 
   TrackedNode node;
-  std::vector<double> by_first, by_second;  // derivatives; empty where the operand is exact
+  std::vector<double> by_first, by_second;  // derivatives; empty if the operand is exact
 
  private:
-  // Exact results need none of these.
+  // Exact results need no error arrays.
   [[gnu::noinline]] void allocate() {
     node.worst.resize(node.values.size());
     own_.resize(node.values.size());
@@ -169,7 +174,8 @@ class ResultElements {
   double unit_;
   std::vector<double> own_, beyond_;
 };
-// The elements [i, end) of a result of two operands, which are exact or not, along one line.
+// Sets elements [i, end) of a result of two operands along one line. kFirst, kSecond: whether each
+// operand is exact.
 template <bool kFirst, bool kSecond, ResultRounding kRounding>
 void set_elements(const TrackedOperand& a, std::size_t at, const TrackedOperand& b, std::size_t bt,
                   std::size_t i, std::size_t end, auto&& local, ResultElements<kRounding>& result) {
@@ -179,7 +185,7 @@ void set_elements(const TrackedOperand& a, std::size_t at, const TrackedOperand&
     const UncertainElement x = a.element<kFirst>(at), y = b.element<kSecond>(bt);
     LocalChange change = local(x, y);
     to[i] = change.value;
-    if (!(std::abs(change.value) < kInfinity)) change = {};  // nothing is known of errors there
+    if (!(std::abs(change.value) < kInfinity)) change = {};  // non-finite: errors unknown
     if constexpr (!kFirst) result.by_first[i] = change.by_first;
     if constexpr (!kSecond) result.by_second[i] = change.by_second;
     result.set_error(i, change, x.is_exact() && y.is_exact(),
@@ -188,8 +194,8 @@ void set_elements(const TrackedOperand& a, std::size_t at, const TrackedOperand&
   }
 }
 
-// `linear`: a sum. value(a, b, i): without any rounding. make(a, at, b, bt, i, end, result):
-// elements along a line.
+// Computes a result of two operands. `linear`: the result is a sum. value(a, b, i): the exact
+// value. make(a, at, b, bt, i, end, result): sets the elements along a line.
 template <ResultRounding kRounding>
 Tracked of_two(Tracked first, Tracked second, const auto& value, const auto& make,
                bool linear = false) {
@@ -220,7 +226,7 @@ Tracked of_two(Tracked first, Tracked second, const auto& value, const auto& mak
   return result.finish(std::move(of_first), b.release_sources(sizes, result.by_second));
 }
 
-// The same, whatever the operands are.
+// Calls set_elements for exact or inexact operands.
 template <ResultRounding kRounding>
 void set_any_elements(const TrackedOperand& a, std::size_t at, const TrackedOperand& b,
                       std::size_t bt, std::size_t i, std::size_t end, auto&& local,
@@ -236,7 +242,8 @@ void set_any_elements(const TrackedOperand& a, std::size_t at, const TrackedOper
   }
 }
 
-// value(a, b) of numbers; local(a, b) of UncertainElements -> LocalChange.
+// Element-wise function of two operands. value(a, b) takes numbers; local(a, b) takes
+// UncertainElements and returns a LocalChange.
 template <ResultRounding kRounding>
 Tracked elementwise(Tracked first, Tracked second, const auto& value, const auto& local) {
   return of_two<kRounding>(
@@ -248,7 +255,8 @@ Tracked elementwise(Tracked first, Tracked second, const auto& value, const auto
       });
 }
 
-// A sum or a product: four elements at a time, but for blocks with an element that is not ordinary.
+// A sum or a product, four elements at a time. Blocks with an unusual element are computed one
+// element at a time.
 template <class Rule>
 Tracked elementwise(Tracked first, Tracked second, Rule rule) {
   constexpr std::size_t kBlock = 256;
@@ -278,7 +286,7 @@ Tracked elementwise(Tracked first, Tracked second, Rule rule) {
       !Rule::kBends);
 }
 
-// The same of one operand: value(a); local(a).
+// Element-wise function of one operand: value(a), local(a).
 template <ResultRounding kRounding>
 Tracked elementwise(Tracked operand, const auto& value, const auto& local) {
   TrackedOperand a(std::move(operand));
@@ -303,17 +311,17 @@ Tracked elementwise(Tracked operand, const auto& value, const auto& local) {
   return result.finish(a.release_sources(sizes, result.by_first), {});
 }
 
-// The most that a function moves if its operand moves by so much. NaN, outside of its domain: no
-// limit.
+// Largest change of a function whose operand changes by at most `by`. NaN outside the function's
+// domain: no limit.
 double move_of(const auto& value, double x, double y, double by) {
   if (by == 0) return 0;
   const double up = std::abs(value(x + by) - y), down = std::abs(value(x - by) - y);
   return std::isnan(up) || std::isnan(down) ? kInfinity : std::max(up, down);
 }
 
-// A function that rises or falls everywhere: what lies between the ends lies between its values.
-// Its slope is that over what honest errors reach, or the derivative, whichever is steeper.
-// `moved`: the value of an operand with an error.
+// Change of a monotone function: between the ends of an interval its values are between those of
+// the ends. The slope is the secant over the reach or the derivative, whichever is steeper.
+// `moved`: computes the value of an operand with an error.
 LocalChange monotone_change(const UncertainElement& x, const auto& value, const auto& derivative,
                             const auto& moved) {
   const double y = value(x.at), slope = derivative(x.at, y);
@@ -323,7 +331,7 @@ LocalChange monotone_change(const UncertainElement& x, const auto& value, const 
   return {.value = y,
           .by_first = std::copysign(std::max(std::abs(slope), over_reach), slope),
           .most = most,
-          .is_scaled = std::isinf(x.at)};  // its limit, which nobody rounds
+          .is_scaled = std::isinf(x.at)};  // the limit of the function, which is exact
 }
 Tracked monotone(Tracked a, const auto& value, const auto& derivative, const auto& moved) {
   return elementwise<ResultRounding::function>(std::move(a), value, [&](const UncertainElement& x) {

@@ -8,7 +8,7 @@ namespace plumb::reference {
 
 namespace {
 
-constexpr double kLargeF32 = 0x1p127;  // far from what overflows
+constexpr double kLargeF32 = 0x1p127;  // far below the overflow limit
 
 PLUMB_FOR_ANY_TARGET void load_along(const double* from, std::size_t i, std::size_t step,
                                      Four& to) {
@@ -53,7 +53,7 @@ PLUMB_FOR_ANY_TARGET void store_where(const FourBits& mask, const Four& from, do
   store(reinterpret_cast<Four>(reinterpret_cast<FourBits>(from) & mask), to);
 }
 
-// Nothing is known of the errors of results that are not finite.
+// Results that are not finite get errors of 0, because nothing is known about their errors.
 template <class Rule, bool kFirst, bool kSecond>
 PLUMB_FOR_ANY_TARGET bool set_inexact_four(const OperandLine& a, const OperandLine& b,
                                            std::size_t count, const ResultLine& to) {
@@ -85,7 +85,7 @@ PLUMB_FOR_ANY_TARGET bool set_inexact_four(const OperandLine& a, const OperandLi
       scale_to(y.reach, slope, of_second);
       store_where(finite, change.by_second, to.by_second + i);
     }
-    FourBits kept;  // exact operands, and a result that fp32 holds
+    FourBits kept;  // set if operands are exact and fp32 holds the result
     find_held(change.value, kept);
     kept &= (x.most == 0) & (y.most == 0);
     const Four none = {}, rounding = none + kUnitF32;
@@ -137,7 +137,7 @@ bool set_ordinary(ProductRule, const OperandLine& a, const OperandLine& b, std::
                                : set_narrow_four<ProductRule>)(a, b, count, to);
 }
 
-// ---- passes over whole arrays: the loop, for registers of 256 bits, and for others ----
+// ---- passes over whole arrays: a loop for 256-bit registers and one for other machines ----
 
 namespace {
 
@@ -241,7 +241,7 @@ PLUMB_WIDE_TARGET void wide_limit_each(const double* worst, std::size_t count, d
   limit_each(worst, count, to);
 }
 
-// Halfway goes to the even neighbour.
+// Rounds away the low bits, ties to even.
 PLUMB_FOR_ANY_TARGET void round_four(const Four& number, int dropped, FourBits& to) {
   const FourBits bits = reinterpret_cast<FourBits>(number);
   const std::int64_t half = std::int64_t{1} << (dropped - 1);

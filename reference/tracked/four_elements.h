@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sums and products of arrays, four elements at a time, and the other passes over whole arrays that
-// a reference spends most of its time in. Results are the same bits as of one element at a time.
+// Sums and products of arrays, four elements at a time, and other passes over whole arrays in which
+// a reference spends most of its time. Results have the same bits as one element at a time.
 #pragma once
 
 #if defined(__x86_64__)
@@ -21,8 +21,8 @@ namespace plumb::reference {
 
 using FourBits = std::int64_t __attribute__((vector_size(32)));
 
-// Of V = double or Four: an operand's number, its centre, how far honest errors reach, and how far
-// any error can.
+// An operand's element, V = double or Four: its centre, the reach of errors in a correct kernel,
+// and its largest possible error.
 template <class V>
 struct UncertainNumber {
   V at = {}, reach = {}, most = {};
@@ -31,9 +31,9 @@ struct UncertainNumber {
 };
 using UncertainElement = UncertainNumber<double>;
 
-// A result's number. `beyond`: one standard deviation of what is not linear in the errors.
-// `is_scaled`: by a power of two, which no function rounds. `own`: the most that errors of the
-// function itself can be, besides one rounding; `own_sigma`: their standard deviation.
+// A result's element. `beyond`: sigma of the part that is not linear in the errors. `is_scaled`:
+// the result is its operand times a power of two, which is exact. `own`: largest error of the
+// function itself besides one rounding. `own_sigma`: its standard deviation.
 template <class V>
 struct ChangeOf {
   V value = {}, by_first = {}, by_second = {}, most = {}, beyond = {};
@@ -42,7 +42,7 @@ struct ChangeOf {
 };
 using LocalChange = ChangeOf<double>;
 
-// 0 where there is no error, also if it would be multiplied by infinity.
+// error * by, but 0 if either is 0, even if the other is infinite.
 inline double scaled_error(double error, double by) {
   return error == 0 || by == 0 ? 0 : error * by;
 }
@@ -60,7 +60,7 @@ PLUMB_FOR_ANY_TARGET void smaller_to(const Four& a, const Four& b, Four& to) {
   to = reinterpret_cast<Four>((reinterpret_cast<FourBits>(a) & ~second) |
                               (reinterpret_cast<FourBits>(b) & second));
 }
-// Of numbers that are not negative.
+// Square roots of four non-negative numbers.
 PLUMB_FOR_ANY_TARGET void root_of(const Four& from, Four& to) {
 #if defined(__x86_64__)
   using Two = double __attribute__((vector_size(16)));
@@ -114,20 +114,22 @@ struct ProductRule {
   }
 };
 
-// An operand along a line of the result: every `step`, 0 or 1. An exact one has no errors.
+// An operand along a line of the result, read with `step` 0 or 1. An exact operand has no error
+// pointers.
 struct OperandLine {
   const double *at = nullptr, *reach = nullptr, *most = nullptr;
   std::size_t step = 1;
 };
-// Where the elements of a result go. Exact operands have no derivatives, exact results no errors.
+// Where the elements of a result are stored. The derivatives by an exact operand and the errors of
+// an exact result are null.
 struct ResultLine {
   double *value = nullptr, *by_first = nullptr, *by_second = nullptr;
   double *worst = nullptr, *own = nullptr, *beyond = nullptr;
 };
 
-// The first `count` elements, a multiple of four, if they are ordinary ones: far from what is
-// flushed, not rounded at all, or not finite. Where `to` has no errors, they have to be exact.
-// False otherwise: then what was written counts for nothing.
+// Sets the first `count` elements, a multiple of four, if each is ordinary: far above the flush
+// limit, or not rounded at all, or not finite. If `to` has no error pointers, all must be exact.
+// Returns false otherwise, and then the written elements are invalid.
 bool set_ordinary(SumRule rule, const OperandLine& a, const OperandLine& b, std::size_t count,
                   const ResultLine& to);
 bool set_ordinary(ProductRule rule, const OperandLine& a, const OperandLine& b, std::size_t count,
@@ -148,13 +150,14 @@ void add_in_squares(const double* first, const double* second, std::size_t count
 // to[i] = min(6 to[i], worst[i])
 void limit_sigmas(const double* worst, std::size_t count, double* to);
 
-// Numbers with the `digits` of a stored format of fp32's range, to nearest, as long as all numbers
-// up to most[i] away are stored as the same one and are normal. nullptr: 0 away. Returns how many
-// of `count` these are, a multiple of four. What was written behind them counts for nothing.
+// Rounds numbers to nearest with `digits` significant bits, in a format with fp32's range, while
+// every number within most[i] rounds to the same normal number. nullptr: most = 0. Returns how many
+// of the first `count` numbers this holds for, a multiple of four. Elements written after these are
+// invalid.
 std::size_t store_known(int digits, const double* numbers, const double* most, std::size_t count,
                         double* stored);
 
-// Sums in four lanes.
+// Sums of a line, computed in four lanes.
 struct LineSums {
   double sum = 0, magnitudes = 0, squares = 0;
 };

@@ -15,15 +15,16 @@ namespace plumb::reference {
 namespace {
 
 constexpr int kBitsF32 = 24, kBitsBf16 = 8;
-constexpr int kLowestExponent = -1023;  // of doubles; their subnormal numbers count as of this one
+// Lowest exponent of doubles; subnormal doubles are treated as having it.
+constexpr int kLowestExponent = -1023;
 
-// Far below all sums where it is less than doubles have.
+// 2^exponent, clamped to the range of doubles. The clamped values are far below or above all sums.
 double place_value(int exponent) {
   const int field = std::clamp(exponent - kLowestExponent, 1, 2046);
   return std::bit_cast<double>(static_cast<std::uint64_t>(field) << 52);
 }
 
-// std::ilogb of a number that is neither 0 nor past the largest one.
+// std::ilogb of a finite number other than 0.
 int exponent_of(double x) {
   return static_cast<int>(std::bit_cast<std::uint64_t>(x) >> 52 & 2047) + kLowestExponent;
 }
@@ -47,7 +48,7 @@ void LineBits::add_exact(const double* numbers, std::int64_t count, std::int64_t
 
 void LineBits::add(double number, double error) {
   if (error == 0 || !std::isfinite(number)) return add_exact(&number, 1, 1);
-  // A number that is stored with an error has other bits of the same format.
+  // A stored number with an error may have other bits of the same format.
   const bool stored = number != 0 && nearest(Format::bf16, number) == number;
   const int bits = stored ? kBitsBf16 : kBitsF32;
   const int lowest = number == 0 ? kLeast : exponent_of(number) + 1 - bits;
@@ -124,7 +125,8 @@ void MatmulRounding::set_shares() {
 
 double MatmulRounding::share_below(int place, std::size_t row, std::size_t column) const {
   if (width_of_rows_ == 0) return 0;
-  // A number of the row that ends at its last place needs one of the column below this.
+  // If the lowest bit of a number of the row is at the last place of the row, its product has bits
+  // below `place` only if the lowest bit of the column's number is below `behind`.
   const int behind = place - 2 * LineBits::kLeast - (first_of_rows_ + width_of_rows_ - 1);
   const int from = std::clamp(behind - first_below_, 0, width_below_ - width_of_rows_);
   const auto width = static_cast<std::size_t>(width_of_rows_);
@@ -137,7 +139,7 @@ MatrixError MatmulRounding::of(std::size_t row, std::size_t column, const TermSu
                                double most) const {
   const LineBits &a = rows_[row], &b = columns_[column];
   const double magnitudes = sums.magnitudes + most;
-  // Every partial sum is a multiple of this place and short enough: nothing is rounded.
+  // Every partial sum is a multiple of this place and has few enough bits, so nothing is rounded.
   if (!(magnitudes * place_ > place_value(a.finest() + b.finest()))) return {};
   MatrixError error = how_.unit == SumUnit::fp32
                           ? of_fp32(row, column, sums, magnitudes)
@@ -151,10 +153,11 @@ MatrixError MatmulRounding::of(std::size_t row, std::size_t column, const TermSu
   return error;
 }
 
-// An addition rounds if a product ends below the last place of the sum. Each leaves the sum with a
-// bit that goes when the sum reaches the next binade. Where such additions are rare, some count as
-// certain: six deviations of what hardly ever happens would be less than it. Of 10^6 sums of FP8
-// products, 10 were beyond a bound with one such addition, by up to a quarter.
+// An addition rounds if a product has bits below the last place of the sum. Each such product
+// leaves a bit in the sum that is rounded away when the sum reaches the next binade. If such
+// additions are rare, kCertain of them count as certain, because 6 sigma of rare events would be
+// less than one rounding. With one instead of four, 10 of 10^6 sums of FP8 products exceeded the
+// bound, by up to a quarter.
 MatrixError MatmulRounding::of_fp32(std::size_t row, std::size_t column, const TermSums& sums,
                                     double magnitudes) const {
   constexpr double kCertain = 4;
@@ -185,14 +188,15 @@ MatrixError MatmulRounding::of_unit(int product_bits, const TermSums& sums,
   }
   const auto n = static_cast<double>(terms_);
   MatrixTerms known = matrix_terms(terms_, sums, product_bits, how_);
-  // Six deviations of what hardly ever happens would be less than one such loss.
+  // One loss counts as certain, because 6 sigma of rare events would be less than one loss.
   known.rounding = std::min(1.0, known.rounding + 1 / std::max(1.0, n / matrix_unit(how_).step));
   known.cut = std::min(1.0, known.cut + 1 / n);
   const SumErrorFactors factors = matrix_error_factors(terms_, known, how_);
   const double bias = factors.bias * std::abs(sums.sum);
-  // What a sum loses follows its partial sums, which are large in some orders (see bound.cpp). Of
-  // 10^7 sums in 24 bits, 3 were beyond six deviations, by up to 0.3. Units of few bits lose some
-  // of nearly every product instead: 1 of 10^7, by 0.03.
+  // The loss of a sum is proportional to its partial sums, which are large in some orders (see
+  // bound.cpp). Without this factor, 3 of 10^7 sums in 24 bits exceeded 6 sigma, by up to 0.3.
+  // Units with few bits lose a part of nearly every product instead: 1 of 10^7 exceeded 6 sigma, by
+  // 0.03.
   const double unlucky = matrix_unit(how_).bits < 20 ? 1 : 1.7;
   const double variance = factors.of_squares * sums.squares + factors.of_total * square(sums.sum);
   const double sigma = std::sqrt(unlucky * variance);

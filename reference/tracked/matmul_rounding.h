@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the additions of a matrix product lose, for each of its elements: in fp32, or in the matrix
-// unit that the numerics declare. Products of short numbers are exact, and many of their additions
-// are as well, so the bits of the operands count.
+// Rounding errors of the additions of a matrix product, for each of its elements, in fp32 or in the
+// declared matrix unit. Products of short numbers are exact, and so are many of their additions, so
+// the errors depend on the bits of the operands.
 #pragma once
 
 #include <array>
@@ -14,20 +14,21 @@
 
 namespace plumb::reference {
 
-// Where the bits of numbers end: those of a row of the first operand, or of a column of the second.
+// Positions of the lowest set bits of the numbers in a row of the first operand or a column of the
+// second.
 class LineBits {
  public:
   static constexpr int kLeast = -80, kPlaces = 128;
 
-  // `error`: the most that the number may be off.
+  // `error`: largest error of the number.
   void add(double number, double error);
   void add_exact(const double* numbers, std::int64_t count, std::int64_t step);
 
-  int finest() const { return finest_; }    // place of the lowest bit of all
-  int longest() const { return longest_; }  // most significant bits, at most 24
-  // Of its numbers, those that end at kLeast + place.
+  int finest() const { return finest_; }    // exponent of the lowest set bit of all numbers
+  int longest() const { return longest_; }  // largest number of significant bits, at most 24
+  // Share of the numbers whose lowest set bit is 2^(kLeast + place).
   float share_at(int place) const;
-  // Places from the first one with a number to behind the last one; none without a number.
+  // Places [first_place(), places_end()) hold all numbers. Empty if there is no number.
   int first_place() const { return first_; }
   int places_end() const { return end_; }
 
@@ -40,13 +41,13 @@ class LineBits {
   std::array<std::uint32_t, kPlaces> ends_{};
 };
 
-// The roundings of all elements of a product of lines.
+// Rounding errors of all elements of a matrix product.
 class MatmulRounding {
  public:
   MatmulRounding(std::int64_t terms, const Numerics& how, std::vector<LineBits> rows,
                  std::vector<LineBits> columns);
 
-  // Of one element. `most`: sum of the largest errors of the terms.
+  // Error of one element. `most`: sum of the largest errors of its terms.
   MatrixError of(std::size_t row, std::size_t column, const TermSums& sums, double most) const;
 
  private:
@@ -54,20 +55,21 @@ class MatmulRounding {
                       double magnitudes) const;
   MatrixError of_unit(int product_bits, const TermSums& sums, double magnitudes) const;
   void set_shares();
-  // Share of the products whose lowest bit is below `place`, as if the bits of the row said nothing
-  // about those of the column.
+  // Share of the products whose lowest set bit is below `place`. The bits of row and column are
+  // treated as independent.
   double share_below(int place, std::size_t row, std::size_t column) const;
 
   std::int64_t terms_;
   Numerics how_;
   std::vector<LineBits> rows_, columns_;
-  // Of each row, from its last place to its first one. Of each column, the shares that are below
-  // the places, continued on both sides by the width of a row, so that a sum of products of both
-  // needs no limits.
+  // shares_: per row, from its last place to its first. below_: per column, the share below each
+  // place, extended on both sides by the width of a row, so that the dot product of both needs no
+  // limits.
   std::vector<float> shares_, below_;
   int first_of_rows_ = 0, width_of_rows_ = 0, first_below_ = 0, width_below_ = 0;
-  SumErrorFactors none_round_, by_share_;  // if no addition of the chains rounds; more if all do
-  double place_;                           // of the lowest bit of a sum, as a part of it
+  // Factors if no addition of the chains rounds, and their increase if all additions round.
+  SumErrorFactors none_round_, by_share_;
+  double place_;  // lowest bit of a sum, relative to the sum
   int place_exponent_ = 0;
 };
 

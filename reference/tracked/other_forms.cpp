@@ -11,16 +11,18 @@ namespace plumb::reference {
 
 namespace {
 
-// What a form adds to the error of the function itself: at most, and one standard deviation.
+// Error that a form adds to that of the function itself: the largest error, and its standard
+// deviation.
 struct ErrorOfForm {
   double most = 0, sigma = 0;
 };
-// Roundings of numbers of this size.
+// Error of `count` roundings of numbers of this size.
 ErrorOfForm of_roundings(int count, double size) {
   return {count * kUnitF32 * size, kUniformSigma * std::sqrt(count) * kUnitF32 * size};
 }
 
-// Of log2, whose result is then scaled: near 1 its error is that of a result of 1.
+// Error of a log2 that is then scaled. For arguments near 1, log2 has the absolute error of a
+// result of 1.
 ErrorOfForm of_log2(double size, double unit) {
   const ErrorOfForm scaling = of_roundings(2, size);
   const double beside = size < 1 ? unit * std::sqrt(1 - size * size) : 0;
@@ -28,7 +30,8 @@ ErrorOfForm of_log2(double size, double unit) {
           std::sqrt(square(kUniformSigma * beside) + square(scaling.sigma))};
 }
 
-// error_of(x, size): of an operand whose result has this size.
+// Applies a monotone function that a kernel computes in another form. error_of(x, size): the error
+// that the form adds for operand x with a result of this size.
 Tracked in_form(Tracked a, const auto& value, const auto& derivative, const auto& moved,
                 const auto& error_of) {
   return elementwise<ResultRounding::function>(std::move(a), value, [&](const UncertainElement& x) {
@@ -42,7 +45,7 @@ Tracked in_form(Tracked a, const auto& value, const auto& derivative, const auto
   });
 }
 
-// Where all logarithms are wrong in one direction, those near 0 are by the error of a result of 1.
+// If all logarithms err in one direction, those near 0 have the absolute error of a result of 1.
 Tracked one_sided_near_0(Tracked logarithms, double unit) {
   TrackedNode node = std::move(logarithms).release();
   for (std::size_t i = 0; i < node.systematic.size(); ++i) {
@@ -51,8 +54,9 @@ Tracked one_sided_near_0(Tracked logarithms, double unit) {
   return Tracked(std::make_shared<TrackedNode>(std::move(node)));
 }
 
-// Of s = 1 / (1 + e^-x), besides the division's: errors of e^-x, of which 1 - s is left, and of the
-// sum. Or those of the other form: tanh's is absolute.
+// Error of s = 1 / (1 + e^-x) besides that of the division: from e^-x, whose effect is multiplied
+// by 1 - s, and from the sum. Or the error of the form with tanh, which is absolute. The larger one
+// counts.
 ErrorOfForm of_sigmoid(double x, double s, double unit) {
   const double of_exp = 1 - s, argument = 2 * kUnitF32 * x;
   const double absolute = unit / 2 * (1 - 2 * s);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tracked arrays that are stored as codes of few bits, and which codes are right.
+// Tracked arrays that are stored as codes of few bits, and the codes that are right.
 #pragma once
 
 #include "reference/codes.h"
@@ -8,13 +8,13 @@
 
 namespace plumb::reference {
 
-// What the codes mean: saturating, to nearest or, for a scale, up to a power of two. The scale of a
-// code is the caller's: cast(x / scale, format) * scale.
+// The values of a's codes. Codes saturate and round to nearest; scales round up to a power of two.
+// The caller applies the scale: cast(x / scale, format) * scale.
 Tracked cast(Tracked a, CodeFormat format);
 
-// The same with the codes. honest_codes and flip_effort (codes.h) say of `codes` which neighbours
-// are permitted as well, and how often they come up. Its rows are those of the last dimension.
-// Where elements of a row share an error, all of a row may flip together.
+// cast() with the codes. honest_codes and flip_effort (codes.h) say which neighbours of `codes` are
+// right as well, and how often they occur. Rows are those of the last dimension. If elements of a
+// row share an error, the whole row may flip together.
 struct QuantizedArray {
   Tracked values;
   CodeEstimate codes;

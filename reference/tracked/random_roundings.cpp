@@ -13,8 +13,9 @@
 
 namespace plumb::reference {
 
-// How one evaluation rounds. Functions are off by a part of their error, all by the same or each by
-// another one.
+// How one evaluation rounds. `none`: not at all. `random`: each result is rounded up or down at
+// random, and each function result has its own random error. `functions_above`, `functions_below`:
+// results are rounded to nearest, and all function results have the largest error in one direction.
 enum class Dice { none, random, functions_above, functions_below };
 
 class RoundingDice {
@@ -33,7 +34,8 @@ class RoundingDice {
     return std::sqrt(-2 * std::log(uniform())) * std::cos(2 * std::numbers::pi * uniform());
   }
 
-  // To one of the two fp32 numbers around x, the nearer one more often: right on average.
+  // Rounds x to one of its two fp32 neighbours at random, the nearer one more often, so that the
+  // mean is x.
   double rounded(double x) {
     const auto near = static_cast<float>(x);
     if (how_ != Dice::random || double{near} == x || !std::isfinite(near)) {
@@ -45,7 +47,7 @@ class RoundingDice {
     return uniform() * std::abs(far - near) < std::abs(x - near) ? far : near;
   }
   double function(double x) {
-    const double most = function_error(numerics_) - kUnitF32;  // and the rounding
+    const double most = function_error(numerics_) - kUnitF32;  // the final rounding is added below
     if (how_ == Dice::none || !(most > 0)) return rounded(x);
     ++roundings_;
     const double part = how_ == Dice::random            ? 2 * uniform() - 1
@@ -106,7 +108,8 @@ SampledArray folded_lines(const SampledArray& a, std::size_t dimension, const au
   return result;
 }
 
-// Chains one after the other, joined by a tree.
+// Adds terms in sequential chains and joins the chains by a tree. The order of terms is random if
+// the dice shuffle.
 double sum_by_chance(std::vector<double> terms, RoundingDice& dice) {
   for (std::size_t i = terms.size(); dice.shuffles() && i > 1; --i) {
     std::swap(terms[i - 1], terms[dice.bits() % i]);
@@ -186,7 +189,7 @@ namespace {
 
 using SampledFunction = std::function<SampledArray(const std::vector<SampledArray>&)>;
 
-// One standard deviation of each number of each row of sources, drawn when an input first has it.
+// Random values of the inputs' error sources. Each source is drawn when it is first used.
 class DrawnSources {
  public:
   explicit DrawnSources(RoundingDice& dice) : dice_(dice) {}
@@ -237,7 +240,7 @@ Evaluation evaluated(const SampledFunction& f, const std::vector<Tracked>& input
   return {std::move(result.values), std::move(result.sizes), dice->roundings()};
 }
 
-// Square of the most that errors of the inputs are, in their standard deviations, summed.
+// Sum over all input elements of (largest error / sigma)^2: each counts as so many roundings.
 double squared_limits(const std::vector<Tracked>& inputs) {
   double total = 0;
   for (const Tracked& input : inputs) {
@@ -249,7 +252,8 @@ double squared_limits(const std::vector<Tracked>& inputs) {
   return total;
 }
 
-// As many sources as evaluations, or random mixes of them, with the same variances.
+// One source per evaluation, at most 16. More evaluations are combined to random mixes with the
+// same variances.
 std::vector<ErrorSource> sources_of(const std::vector<std::vector<double>>& deviations,
                                     double margin) {
   constexpr std::size_t kMost = 16;
@@ -280,13 +284,13 @@ std::vector<ErrorSource> sources_of(const std::vector<std::vector<double>>& devi
 
 }  // namespace
 
-// The worst case. To first order the error is a sum of c_i e_i over n roundings. By Cauchy and
-// Schwarz it is at most sqrt(n) times the root of the sum of (c_i most_i)^2. A function's error is
-// uniform, so most_i is sqrt(3) deviations of it. An honest rounding of x is off by min(p, 1 - p)
-// places, where x lies p of a place above a number. A rounding by chance has the variance p (1 -
-// p), no less than the square of that; in another order of a sum, x lies elsewhere, and half a
-// place is 1.3 deviations of the average p. So sqrt(3 n) deviations are no less than all of them
-// together, and an input's error counts as (most / sigma)^2 of n.
+// The worst case. To first order the error is a sum of c_i e_i over n roundings. By Cauchy-Schwarz
+// it is at most sqrt(n) times the root of the sum of (c_i most_i)^2. The error of a function is
+// uniform, so most_i is sqrt(3) standard deviations. A correct rounding of x is off by min(p, 1 -
+// p) places, if x is p of a place above a number. A random rounding has the variance p (1 - p), at
+// least the square of that error. In another order of a sum, x has another p; half a place is 1.3
+// standard deviations at the average p. So the error is at most sqrt(3 n) standard deviations. An
+// input's error counts as (most / sigma)^2 roundings in n.
 Tracked by_random_roundings(const SampledFunction& f, const std::vector<Tracked>& inputs,
                             int seeds) {
   if (inputs.empty()) throw std::invalid_argument("by_random_roundings: no inputs");
@@ -312,7 +316,8 @@ Tracked by_random_roundings(const SampledFunction& f, const std::vector<Tracked>
     }
     deviations.push_back(std::move(one.values));
   }
-  // A deviation of so few evaluations may be too small by its own chance, which is 1 / sqrt(2 n).
+  // The standard deviation of few evaluations may be too small by chance, with a relative error of
+  // 1 / sqrt(2 n).
   const double margin = 1 + 1.4 / std::sqrt(seeds);
   node.sources = sources_of(deviations, margin);
   const double worst = std::sqrt(3 * roundings + squared_limits(inputs));

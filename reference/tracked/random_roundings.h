@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Errors of iterations, whose steps share what a tracked array forgets: f is evaluated several
-// times, and every operation rounds up or down by chance. The results say by how much they vary,
-// and together.
+// Errors of iterations, whose steps have correlations that a tracked array loses. The function f is
+// evaluated several times with random roundings up or down. The spread and the correlations of the
+// results are their errors.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace plumb::reference {
 
 class RoundingDice;
 
-// One evaluation. It has the functions of tracked.h that iterations use.
+// An array of one evaluation, with the functions of tracked.h that iterations use.
 class SampledArray {
  public:
   SampledArray(std::vector<double> numbers, TrackedSizes of, std::shared_ptr<RoundingDice> dice)
@@ -40,15 +40,16 @@ SampledArray sqrt(const SampledArray& a);
 SampledArray rsqrt(const SampledArray& a);
 SampledArray sigmoid(const SampledArray& a);
 SampledArray max(const SampledArray& a, const SampledArray& b);
-SampledArray sum(const SampledArray& a, std::size_t dimension);  // in an order by chance
+SampledArray sum(const SampledArray& a, std::size_t dimension);  // in random order
 SampledArray mean(const SampledArray& a, std::size_t dimension);
 SampledArray max(const SampledArray& a, std::size_t dimension);
 SampledArray reshaped(SampledArray a, TrackedSizes sizes);
 
-// f of the inputs, which are of the same numerics; their errors are drawn as well. The result has
-// the covariance of `seeds` evaluations (at least 8), and has forgotten the sources of the inputs.
-// An error that comes up less often than once in `seeds` evaluations is not seen: f should not
-// store in a coarse format. Throws std::invalid_argument for no inputs and for other numerics.
+// Evaluates f on the inputs, which must have the same numerics. Errors of the inputs are drawn at
+// random as well. The result has the covariance of `seeds` evaluations (at least 8) and loses the
+// correlation with the inputs' sources. An error that occurs less often than once in `seeds`
+// evaluations is not seen, so f should not round to a coarse format. Throws std::invalid_argument
+// without inputs, for fewer than 8 seeds and for different numerics.
 Tracked by_random_roundings(const std::function<SampledArray(const std::vector<SampledArray>&)>& f,
                             const std::vector<Tracked>& inputs, int seeds);
 

@@ -9,7 +9,7 @@ namespace plumb::reference {
 
 namespace {
 
-// An estimate of all rows, made of those of blocks. Blocks come from several threads.
+// Assembles the estimate of all rows from blocks. Several threads add blocks.
 class AssembledRows {
  public:
   AssembledRows(std::int64_t rows, Format output, bool structured) {

@@ -16,21 +16,21 @@ namespace {
 
 double logistic(double x) { return 1 / (1 + std::exp(-x)); }
 double log_of_one_and_exp(double x) { return x > 30 ? x : std::log1p(std::exp(x)); }
-// Honest operands are not negative: errors that would make them so stop at 0.
+// Operands of a correct kernel are not negative, so errors that would make them negative stop at 0.
 double root(double x) { return std::sqrt(std::max(0.0, x)); }
 
 Tracked constant_like(const Tracked& a, double b) {
   return {{static_cast<double>(static_cast<float>(b))}, {}, *a.node()->numerics};
 }
 
-// A divisor past the range of fp32 is infinity for those that compute it so, and the quotient is 0.
+// A divisor past the range of fp32 is infinity in some implementations, and the quotient is then 0.
 bool may_be_infinite(const UncertainElement& divisor) {
   return std::abs(divisor.at) + divisor.reach > largest_finite(Format::f32);
 }
 void add_infinite_divisor(LocalChange& quotient) {
   const double size = std::abs(quotient.value);
   quotient.most += size;
-  quotient.beyond += size / 5;  // six deviations reach 0
+  quotient.beyond += size / 5;  // so that 6 sigma include the quotient 0
 }
 
 }  // namespace
@@ -50,7 +50,7 @@ Tracked operator/(Tracked a, Tracked b) {
   return elementwise<ResultRounding::function>(
       std::move(a), std::move(b), value, [&](const UncertainElement& x, const UncertainElement& y) {
         const double quotient = value(x.at, y.at), size = std::abs(quotient);
-        // How near to 0 the divisor comes.
+        // Smallest possible size of the divisor: within its reach, and with its worst error.
         const double near = std::abs(y.at) - y.reach, nearest = std::abs(y.at) - y.most;
         const double slope = near > 0 ? std::copysign(1 / near, y.at) : kInfinity;
         const double most = nearest > 0    ? (x.most + scaled_error(y.most, size)) / nearest
@@ -132,7 +132,7 @@ Tracked max(Tracked a, Tracked b) {
         const bool first = x.at >= y.at;
         const UncertainElement& winner = first ? x : y;
         const UncertainElement& loser = first ? y : x;
-        // By how much the loser may pass where the winner is.
+        // How far the smaller operand may exceed the larger one if it moves by `by`.
         const auto passes = [&](double by) { return std::max(0.0, loser.at + by - winner.at); };
         return LocalChange{value(x.at, y.at), first ? 1.0 : 0.0, first ? 0.0 : 1.0,
                            std::max(winner.most, passes(loser.most)),
@@ -144,7 +144,7 @@ Tracked abs(Tracked a) {
   return elementwise<ResultRounding::none>(
       std::move(a), [](double x) { return std::abs(x); },
       [](const UncertainElement& x) {
-        // Near 0 errors of both signs have one sign.
+        // Near 0, errors of both signs of the operand become errors of one sign.
         return LocalChange{.value = std::abs(x.at),
                            .by_first = x.at < 0 ? -1.0 : 1.0,
                            .most = x.most,

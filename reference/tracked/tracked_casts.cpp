@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Numbers that are stored in between: in a format, or as codes. Where no error reaches the next
-// number, the stored one is known, and what is left of the error is nothing.
+// Arrays that a kernel rounds in between, to a format or to codes. If no error reaches the next
+// number, the stored number is known and has no error.
 #include <algorithm>
 #include <cmath>
 #include <stdexcept>
@@ -16,13 +16,13 @@ namespace plumb::reference {
 
 namespace {
 
-// Past the largest number there is infinity.
+// Rounds to nearest. Results past the largest number become infinity.
 double stored_as(Format format, double x) {
   const double rounded = nearest(format, x);
   return std::abs(rounded) > largest_finite(format) ? std::copysign(kInfinity, x) : rounded;
 }
 
-// The largest number of the format that is no farther from zero.
+// Truncates: the nearest number of the format towards zero.
 double cut_to(Format format, double x) {
   if (!std::isfinite(x)) return x;
   const double size = std::abs(x);
@@ -32,12 +32,12 @@ double cut_to(Format format, double x) {
 }
 
 double code_value(CodeFormat format, double x) {
-  // A scale is no less than 0, also if its error is as large as itself.
+  // A scale is at least 0, even if its error is as large as the scale.
   return decode(format, encode(format, format == CodeFormat::ue8m0 ? std::max(x, 0.0) : x));
 }
 
-// Of store(centre + e) for a normal e, by 65 values of e. A rise of the stored numbers is found to
-// a fifth of a sigma.
+// Error of store(centre + e) for a normal e, computed from 65 values of e. The position of a step
+// of `store` is found to a fifth of a sigma.
 RoundedError sampled_error(const auto& store, double centre, double sigma) {
   constexpr double kStep = 3.0 / 16, kReach = 6;
   double weights = 0, mean = 0, squares = 0, slope = 0;
@@ -53,11 +53,12 @@ RoundedError sampled_error(const auto& store, double centre, double sigma) {
   return {mean, squares / weights - square(mean), slope / weights, 0, 0};
 }
 
-// A stored number: what of its error follows the error before, and what is its own.
+// Error of a stored number: the part proportional to the error before storing, its own part, and
+// its largest size.
 struct StoredError {
   double follows = 0, own = 0, most = 0;
 };
-// store(x) rises with x. error_of(centre, sigma): of its results.
+// store(x) must be monotone. error_of(centre, sigma): error of its results.
 StoredError stored_error(const auto& store, const auto& error_of, double centre, double stored,
                          double sigma, double most) {
   const auto farthest = [&](double error) {
@@ -66,7 +67,7 @@ StoredError stored_error(const auto& store, const auto& error_of, double centre,
   };
   StoredError error{.most = farthest(most)};
   const double flips = farthest(std::min(6 * sigma, most));
-  if (flips == 0) return error;  // whatever the error was: everybody stores the same
+  if (flips == 0) return error;  // every kernel stores the same number
   const RoundedError rounding = error_of(centre, sigma);
   error.follows = rounding.slope / sigma;
   const double own =
@@ -75,7 +76,8 @@ StoredError stored_error(const auto& store, const auto& error_of, double centre,
   return error;
 }
 
-// `digits`: of a number that is stored to nearest in a format of fp32's range; 0: in another one.
+// `digits`: significant bits of a format with fp32's range, rounded to nearest; 0: another format
+// or rounding.
 Tracked stored_by(Tracked a, int digits, const auto& store, const auto& error_of) {
   TrackedNode node = std::move(a).release();
   const std::size_t count = node.values.size();
@@ -123,7 +125,7 @@ int stored_digits(Format format) {
   }
 }
 
-// How many columns may share an error: all of a row, or none.
+// Number of consecutive columns that may share an error: 1, or all of a row.
 std::int64_t columns_of_an_error(const TrackedNode& node) {
   if (node.sizes.empty()) return 1;
   const bool own = std::ranges::all_of(node.sources, [&](const ErrorSource& source) {

@@ -12,7 +12,7 @@ namespace plumb::reference {
 
 namespace {
 
-// Of the source of a row's first element.
+// Kept function result of the source of a row's first element (SourceName::result).
 double result_at(const ErrorSource& source, const TrackedSizes& sizes, std::int64_t row) {
   std::int64_t number = source.base;
   for (std::size_t d = sizes.size() - 1; d-- > 0;) {
@@ -23,12 +23,12 @@ double result_at(const ErrorSource& source, const TrackedSizes& sizes, std::int6
   return std::isfinite(result) ? result : 0;
 }
 
-// What is known of row `row` of the array as a whole, as row `at` of the estimate.
+// Sets row `at` of the estimate's row statistics from row `row` of the array.
 void set_row(const TrackedNode& node, std::int64_t row, std::size_t at, Estimate& estimate) {
   const std::int64_t begin = row * estimate.columns;
   const auto count = static_cast<std::size_t>(estimate.columns);
   double variance = 0, all = 0, largest = 0, one_sided = 0;
-  const ErrorSource* widest = nullptr;  // of those that the row shares
+  const ErrorSource* widest = nullptr;  // largest of the sources that the whole row shares
   for (const ErrorSource& source : node.sources) {
     const double* const effects = source.effect.data() + begin;
     const double squares = line_sums(effects, count).squares;

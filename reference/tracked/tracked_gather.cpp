@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rows of an array by their numbers. A row that is there twice has the same errors twice.
+// Picks rows of an array by index. Two copies of a row have the same errors.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -13,7 +13,7 @@ namespace plumb::reference {
 
 namespace {
 
-// Indices first, first + step, ..: a slice, or one row again and again.
+// True for indices with a constant step: a slice, or one row repeated.
 bool have_a_step(const std::vector<std::int64_t>& indices) {
   for (std::size_t i = 2; i < indices.size(); ++i) {
     if (indices[i] - indices[i - 1] != indices[1] - indices[0]) return false;
@@ -21,7 +21,7 @@ bool have_a_step(const std::vector<std::int64_t>& indices) {
   return true;
 }
 
-// Elements of a gathered source at some places along the dimension. None where all effects are 0.
+// The gathered source restricted to some places along the dimension. Other effects are 0.
 ErrorSource at_places(const ErrorSource& gathered, const TrackedSplit& split,
                       const auto& is_there) {
   ErrorSource some{gathered.identity, gathered.base, gathered.strides,
@@ -37,9 +37,9 @@ bool has_effect(const ErrorSource& source) {
   return std::ranges::any_of(source.effect, [](double e) { return e != 0; });
 }
 
-// A source whose rows were picked without a rule. Rows of small arrays stay what they are, each a
-// source of its own. So do up to 16 that are there several times; more become random mixes. Rows
-// that are there once have a derived row of sources together.
+// Sources of rows that were picked without a constant step. In small arrays with few rows, each row
+// keeps its sources. In larger ones, rows that are picked once get one derived family of sources
+// together. Up to 16 repeated rows keep their sources; more become random mixes.
 std::vector<ErrorSource> gathered_without_rule(const ErrorSource& source, const TrackedSizes& sizes,
                                                std::size_t dimension,
                                                const std::vector<std::int64_t>& indices) {

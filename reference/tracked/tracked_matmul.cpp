@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Matrix products. All that an element needs to know of its terms are sums of products: of their
-// magnitudes, their squares, their errors. Each such sum is a matrix product itself, so no array
-// has an element for each term.
+// Matrix products. The error of an element depends on sums over its terms: of magnitudes, squares
+// and errors. Each such sum is a matrix product itself, so no array has one element per term.
 #include <Eigen/Core>
 #include <algorithm>
 #include <cmath>
@@ -22,10 +21,10 @@ using RowMajorMatrix = Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::Dynamic, Eig
 using DoublesOf = std::vector<double>;
 using FloatsOf = std::vector<float>;
 
-// Products of this many sources stand for those of all terms.
+// Number of random mixes that replace the sources of all terms.
 constexpr std::size_t kMixesOfTerms = 8;
 
-// Infinity times 0 would be no number.
+// Limits for effects and errors, because infinity * 0 would be NaN.
 constexpr double kLargestEffect = 1e150, kLargestError = 1e250, kUnlimited = 1e200;
 
 DoublesOf each_of(const DoublesOf& from, const auto& function) {
@@ -43,7 +42,8 @@ FloatsOf floats_of_each(const DoublesOf& from, const auto& function) {
   return to;
 }
 DoublesOf squares_of_each(const DoublesOf& from) { return each_of(from, square); }
-// Where a number is not finite, no element of the result that depends on it is.
+// Replaces non-finite numbers by 0. The elements of the result that depend on them are not finite
+// either.
 DoublesOf finite_of_each(const DoublesOf& from) {
   return each_of(from, [](double x) { return std::isfinite(x) ? x : 0; });
 }
@@ -54,9 +54,9 @@ DoublesOf limited(const DoublesOf& from, double most) {
 // [batches, m, k] x [batches, k, n].
 struct MatmulShape {
   std::int64_t batches = 1, m = 1, k = 1, n = 1;
-  TrackedSizes sizes;  // of the result
+  TrackedSizes sizes;  // sizes of the result
 
-  // Panels of a fixed size, so that sums have the same order on any number of cores.
+  // Multiplies in panels of a fixed size, so that sums have the same order on any number of cores.
   template <class Scalar>
   std::vector<Scalar> product(const std::vector<Scalar>& a, const std::vector<Scalar>& b) const {
     using Matrix = RowMajorMatrix<Scalar>;
@@ -90,15 +90,15 @@ MatmulShape matmul_shape(const TrackedSizes& a, const TrackedSizes& b) {
   return shape;
 }
 
-// An operand, as all of the products need it.
+// An operand in the forms that the products need.
 struct MatmulOperand {
   const TrackedNode* node;
-  bool first;  // its terms lie along its last dimension, those of the second along the one before
+  bool first;  // first operand: terms along its last dimension; second: the one before
   bool finite = true, short_range = true;
-  DoublesOf finite_centres;  // empty where all are
+  DoublesOf finite_centres;  // empty if all numbers are finite
 
   MatmulOperand(const TrackedNode& of, bool is_first) : node(&of), first(is_first) {
-    // Squares of products of such numbers, and their sums, are in the range of floats.
+    // Squares of products of numbers in this range, and their sums, are in the range of floats.
     constexpr double kLeast = 0x1p-30, kMost = 0x1p25;
     for (const double x : all()) {
       const double size = std::abs(x);
@@ -116,7 +116,7 @@ struct MatmulOperand {
   bool is_own_of_terms(const ErrorSource& source, std::int64_t terms) const {
     return terms > 1 && source.varies(node->sizes.size() - (first ? 1 : 2));
   }
-  // Such a source of the result, without an effect.
+  // The operand's source as a source of the result, without an effect.
   ErrorSource in_result(const ErrorSource& source, const TrackedSizes& sizes) const {
     const std::size_t rank = node->sizes.size(), last = sizes.size() - 1;
     ErrorSource passed{source.identity, source.base, {}, {}};
@@ -129,7 +129,7 @@ struct MatmulOperand {
   std::vector<LineBits> line_bits(const MatmulShape& shape) const;
 };
 
-// Of rows [batches, m] or of columns [batches, n].
+// LineBits of the operand's rows [batches, m], or of its columns [batches, n].
 std::vector<LineBits> MatmulOperand::line_bits(const MatmulShape& shape) const {
   const std::int64_t lines = first ? shape.m : shape.n;
   std::vector<LineBits> bits(static_cast<std::size_t>(shape.batches * lines));
@@ -151,8 +151,8 @@ std::vector<LineBits> MatmulOperand::line_bits(const MatmulShape& shape) const {
   return bits;
 }
 
-// Sums over the terms of their magnitudes and of their squares. They need no more places than
-// floats have, which take half the time.
+// Sums over the terms of their magnitudes and of their squares. They are computed in floats if the
+// range of the numbers permits: floats are precise enough and take half the time.
 class SumsOfTerms {
  public:
   SumsOfTerms(const MatmulOperand& a, const MatmulOperand& b, const MatmulShape& shape)
@@ -169,7 +169,7 @@ class SumsOfTerms {
       squares_ = shape.product(a.squares(), b.squares());
     }
   }
-  // Floats: no less than what they are in double precision.
+  // Sums in floats are increased to be at least the exact sums.
   TermSums of(std::size_t i, double sum) const {
     if (!in_floats_) return {sum, magnitudes_[i], squares_[i]};
     return {sum, upwards_ * short_magnitudes_[i], upwards_ * short_squares_[i]};
@@ -184,13 +184,13 @@ class SumsOfTerms {
   FloatsOf short_magnitudes_, short_squares_;
 };
 
-// What is added up where `of` is multiplied with the other operand.
+// Product of `of`, an array of this operand, with `of_other`, an array of the other one.
 DoublesOf with_other(const MatmulShape& shape, const MatmulOperand& operand, const DoublesOf& of,
                      const DoublesOf& of_other) {
   return operand.first ? shape.product(of, of_other) : shape.product(of_other, of);
 }
 
-// `of` times the signs of mix j, by the other operand.
+// As with_other, but each term of `of` is multiplied by its random sign in mix j.
 template <class Scalar>
 DoublesOf mix_with_other(const MatmulShape& shape, const MatmulOperand& operand,
                          const DoublesOf& of, std::size_t j, const std::vector<Scalar>& of_other) {
@@ -206,9 +206,10 @@ DoublesOf mix_with_other(const MatmulShape& shape, const MatmulOperand& operand,
   return {product.begin(), product.end()};
 }
 
-// Terms with sources of their own, which elements of the result share: random mixes of all of them,
-// whose covariance is on average that of all. Each element has its own variance, and a margin for
-// this chance. Where floats have the range, the mixes need no more.
+// Replaces sources that differ from term to term and that elements of the result share. They become
+// random mixes of all terms, whose mean covariance is that of all sources. Each element keeps its
+// own variance, times a margin for the randomness. Mixes are computed in floats if the range
+// suffices.
 void add_mixes(const ErrorSource& source, const MatmulOperand& operand, const MatmulOperand& other,
                const MatmulShape& shape, const ErrorSource& like, TrackedNode& result) {
   constexpr double kMargin = 1.25, kLeastEffect = 0x1p-90, kMostEffect = 0x1p60;
@@ -237,7 +238,8 @@ void add_mixes(const ErrorSource& source, const MatmulOperand& operand, const Ma
   add_sources(std::move(mixes), result);
 }
 
-// Sources of an operand. One that all terms of an element share stays, and adds up.
+// Propagates the sources of an operand. If all terms of an element share a source, it stays and its
+// effects add up.
 void add_passed_on(const MatmulOperand& operand, const MatmulOperand& other,
                    const MatmulShape& shape, TrackedNode& result) {
   for (const ErrorSource& source : operand.node->sources) {
@@ -266,7 +268,7 @@ void add_to(DoublesOf& sums, const DoublesOf& more) {
   for (std::size_t i = 0; i < more.size(); ++i) sums[i] += more[i];
 }
 
-// Sums over the terms of their largest errors. Empty: no term has one.
+// Sums over the terms of their largest errors. Empty if no term has an error.
 DoublesOf errors_of_terms(const MatmulOperand& a, const MatmulOperand& b,
                           const MatmulShape& shape) {
   DoublesOf most;
@@ -292,7 +294,8 @@ void add_one_sided(const MatmulOperand& operand, const MatmulOperand& other,
          with_other(shape, operand, limited(one_sided, kLargestEffect), other.magnitudes()));
 }
 
-// Errors of both operands, multiplied.
+// Adds the products of both operands' errors, which are not linear, unless they are negligible for
+// all elements.
 void add_products_of_errors(const MatmulOperand& a, const MatmulOperand& b,
                             const MatmulShape& shape, TrackedNode& result) {
   const DoublesOf of_a = a.node->reaches(), of_b = b.node->reaches();
@@ -306,7 +309,7 @@ void add_products_of_errors(const MatmulOperand& a, const MatmulOperand& b,
   if (tells) add_source(std::move(bent), true, result);
 }
 
-// The roundings of all elements: their deviations.
+// Adds the roundings of all elements and returns their standard deviations.
 DoublesOf add_roundings(const MatmulOperand& a, const MatmulOperand& b, const MatmulShape& shape,
                         const DoublesOf& most, const Numerics& how, TrackedNode& result) {
   const bool finite = a.finite && b.finite;
@@ -323,7 +326,7 @@ DoublesOf add_roundings(const MatmulOperand& a, const MatmulOperand& b, const Ma
       const std::int64_t first_column = row / shape.m * shape.n;
       for (std::int64_t n = 0; n < shape.n; ++n) {
         const auto at = static_cast<std::size_t>(row * shape.n + n);
-        if (!std::isfinite(result.centre(at))) continue;  // nothing is known of errors there
+        if (!std::isfinite(result.centre(at))) continue;  // non-finite: errors unknown
         const double of_operands = most.empty() ? 0 : most[at];
         const MatrixError error =
             rounding.of(static_cast<std::size_t>(row), static_cast<std::size_t>(first_column + n),

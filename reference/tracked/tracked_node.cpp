@@ -16,7 +16,7 @@ namespace plumb::reference {
 
 namespace {
 
-// Row-major among the dimensions with a stride.
+// Numbers sources in row-major order over the dimensions that have a stride.
 void number_anew(ErrorSource& source, const TrackedSizes& sizes) {
   source.base = 0;
   std::fill(source.strides.begin() + static_cast<std::ptrdiff_t>(sizes.size()),

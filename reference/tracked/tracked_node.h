@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What tracked.h's arrays are made of, for the files that compute with them.
+// The data of tracked.h's arrays, for the files that compute with them.
 #pragma once
 
 #include <array>
@@ -16,9 +16,9 @@
 
 namespace plumb::reference {
 
-// A row of sources, numbered from 0. They have no values, only this identity. Elements that are
-// picked in an order without a rule have a derived row: the same for the same pick, so that two
-// equal picks meet.
+// A family of sources, numbered from 0. Sources have no values, only this identity. Elements picked
+// in an irregular order get a derived family. Equal picks get the same derived family, so that
+// their correlation is known.
 class SourceName;
 using SourceIdentity = std::shared_ptr<const SourceName>;
 class SourceName {
@@ -26,8 +26,8 @@ class SourceName {
   using Pick = std::vector<std::int64_t>;
   explicit SourceName(std::vector<float> results = {}) : results_(std::move(results)) {}
   SourceIdentity picked(const Pick& pick) const;
-  // What the rounding of a function gives without other errors, where source `number` is that
-  // rounding. 0: it is none, or of a function whose results nobody kept.
+  // If source `number` is the rounding of a function: the rounded result without other errors. 0 if
+  // the source is no rounding, or if its result was not kept.
   float result(std::int64_t number) const {
     const auto size = static_cast<std::int64_t>(results_.size());
     return number >= 0 && number < size ? results_[static_cast<std::size_t>(number)] : 0;
@@ -42,15 +42,15 @@ SourceIdentity new_source();
 
 constexpr std::size_t kMostTrackedDimensions = 8;
 
-// Element (i, j, ..) has the source numbered  base + strides[0] i + strides[1] j + ..  of its row.
-// Along dimensions with a stride of 0, elements share one. The stride of a dimension of size 1 says
-// where a neighbour's source would be. Slices, joins and other shapes of an array read the same row
-// in other ways, so that their common elements are known.
+// Element (i, j, ..) has source number base + strides[0] i + strides[1] j + .. of its family. Along
+// dimensions with stride 0, elements share one source. The stride of a dimension of size 1 says
+// which source a neighbour would have. Slices, joins and reshapes of an array use the same family
+// with other strides, so that the correlation of common elements is known.
 struct ErrorSource {
   SourceIdentity identity;
   std::int64_t base = 0;
   std::array<std::int64_t, kMostTrackedDimensions> strides{};
-  std::vector<double> effect;  // on each element, of one standard deviation
+  std::vector<double> effect;  // change of each element for one standard deviation
 
   bool varies(std::size_t dimension) const { return strides[dimension] != 0; }
 };
@@ -59,9 +59,9 @@ struct TrackedNode {
   TrackedSizes sizes;
   std::shared_ptr<const Numerics> numerics;
   std::vector<double> values;
-  std::vector<double> centres = {};     // empty: the values
-  std::vector<double> worst = {};       // largest |error| about the centre; empty: none
-  std::vector<double> systematic = {};  // what errors of one sign make of it; empty: none
+  std::vector<double> centres = {};     // empty: equal to values
+  std::vector<double> worst = {};       // largest |result - centre|; empty: none
+  std::vector<double> systematic = {};  // largest error with one sign in all elements; empty: none
   std::vector<ErrorSource> sources = {};
 
   double centre(std::size_t i) const { return centres.empty() ? values[i] : centres[i]; }
@@ -69,55 +69,58 @@ struct TrackedNode {
   double one_sided(std::size_t i) const { return systematic.empty() ? 0 : systematic[i]; }
   double variance(std::size_t i) const;
   std::vector<double> sigmas() const;   // of each element
-  void write_sigmas(double* to) const;  // to zeros
-  // What honest errors of each element stay within: six standard deviations, or the worst. Empty:
-  // nothing.
+  void write_sigmas(double* to) const;  // `to` must hold zeros
+  // Reach of each element: limit of the errors of a correct kernel, the smaller of 6 sigma and the
+  // worst error. Empty: no errors.
   std::vector<double> reaches() const;
 };
 
 std::int64_t elements_of(const TrackedSizes& sizes);
 // Throws std::invalid_argument for more than 8 dimensions, or a negative size.
 void check_sizes(const TrackedSizes& sizes);
-// Throws std::invalid_argument where the operands were declared differently.
+// Throws std::invalid_argument if the operands have different numerics.
 void check_alike(const Numerics& a, const Numerics& b);
 
-// Elements as [outer, size, inner] around one dimension.
+// An array viewed as [outer, size, inner] around one dimension.
 struct TrackedSplit {
   std::int64_t outer = 1, size = 1, inner = 1;
 };
-// Throws std::invalid_argument for a dimension that there is not.
+// Throws std::invalid_argument if the dimension does not exist.
 TrackedSplit split_at(const TrackedSizes& sizes, std::size_t dimension);
 
-// Do elements along a dimension with several of them share such a source?
+// True if elements along some dimension of size > 1 share the source.
 bool is_shared(const ErrorSource& source, const TrackedSizes& sizes);
-// New sources. `like`: elements have their own along dimensions where they have there.
+// New sources. own_source: one for each element. new_source_like: elements differ along the
+// dimensions in which they differ in `like`.
 ErrorSource own_source(const TrackedSizes& sizes, std::vector<double> effect);
 ErrorSource new_source_like(const ErrorSource& like, const TrackedSizes& sizes,
                             std::vector<double> effect);
-// The same sources at the same elements?
+// True if every element has the same source in a and b.
 bool are_alike(const ErrorSource& a, const ErrorSource& b, const TrackedSizes& sizes);
 
-// The array, with its values as the results of its own sources (SourceName::result).
+// Returns the array and stores its values as the results of its own sources (SourceName::result).
 Tracked with_results(Tracked a);
 
-// +1 or -1 by chance, always the same for the same numbers. `column`: below 16.
+// Pseudo-random +1 or -1, a function of the arguments only. `column` must be below 16.
 double sign_by_chance(std::uint64_t term, std::uint64_t column);
 
-// Writes the rows of an array, those of the last dimension, to an estimate from row `first` on. The
-// estimate has a shift where the array has centres.
+// Writes the rows of an array (along its last dimension) to an estimate from row `first` on. The
+// estimate has a shift if the array has centres.
 void write_rows(const TrackedNode& node, std::int64_t first, Estimate& estimate);
 
-// The numbers of the sources of all elements.
+// The source number of each element.
 std::vector<std::int64_t> numbers_of(const ErrorSource& source, const TrackedSizes& sizes);
 
-// The elements `from` of an array, under other sizes. Its sources keep their strides.
+// An array of the elements `from` with other sizes. Sources keep their strides.
 Tracked picked(TrackedNode node, TrackedSizes sizes, const std::vector<std::size_t>& from);
 
-// A new source: one for each element, or one that all share. Nothing where all effects are 0.
+// Adds a new source: one for each element, or one that all share. Adds nothing if all effects are
+// 0.
 void add_source(std::vector<double> effect, bool shared, TrackedNode& node);
-// Adds the effects of sources that the node has already, and appends all others.
+// Adds effects to sources that the node already has, and appends all other sources.
 void add_sources(std::vector<ErrorSource> more, TrackedNode& node);
-// Sources of single elements that no other array has become one, so that there are few.
+// Joins sources that no other array uses and that single elements own into one source, to keep
+// their number small.
 void join_own_sources(TrackedNode& node);
 
 }  // namespace plumb::reference

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The largest of a line of elements, those after it, and what stays in a range. Errors may exchange
-// elements, and end at a limit.
+// The largest element of a line, the n-th largest, and clamping. Errors may change which element is
+// selected, and errors end at a limit of clamp.
 #include <algorithm>
 #include <cmath>
 #include <stdexcept>
@@ -19,8 +19,9 @@ std::size_t first_of(const TrackedSplit& split, std::int64_t line) {
   return static_cast<std::size_t>(outer * split.size * split.inner + inner);
 }
 
-// The n-th of a line in falling order, and how far errors move what stands at this place: it rises
-// with each element.
+// The n-th element of a line in descending order, and how far errors move the n-th largest value.
+// If any element rises, that value rises or stays. So it is farthest off if all errors have one
+// sign.
 struct NthElement {
   std::size_t at = 0;
   double most = 0, beyond = 0;
@@ -47,14 +48,15 @@ class OrderedLines {
   }
 
  private:
-  using Place = std::pair<double, std::size_t>;  // a number and its element
+  using Place = std::pair<double, std::size_t>;  // a number and the index of its element
 
   double move(std::int64_t line, std::size_t at, const std::vector<double>& errors) {
     const double centre = node_.centre(at);
     return std::max(nth_moved(line, &errors, 1).first - centre,
                     centre - nth_moved(line, &errors, -1).first);
   }
-  // Of the n + 1 largest so far the last. A NaN is behind all numbers.
+  // The n-th largest of a line (from 0) after all elements are moved by sign * errors. NaN comes
+  // after all numbers.
   Place nth_moved(std::int64_t line, const std::vector<double>* errors, double sign) {
     largest_.clear();
     const auto step = static_cast<std::size_t>(split_.inner);
@@ -78,11 +80,12 @@ class OrderedLines {
   TrackedSplit split_;
   std::size_t n_;
   std::vector<double> reaches_;
-  bool reach_worst_;  // honest errors are as large as any
+  bool reach_worst_;  // the reach is equal to the worst errors
   std::vector<Place> largest_;
 };
 
-// A source that all of a line share stays. Others become one of the result's own.
+// Adds the error sources of the picked elements to the result. Sources that a whole line shares
+// stay. Others are joined into one source of the result.
 void add_picked(std::vector<ErrorSource> sources, std::size_t dimension, std::vector<double> beyond,
                 TrackedNode& node) {
   for (ErrorSource& source : sources) {
@@ -113,7 +116,8 @@ Tracked max_of_exact(const TrackedNode& node, std::size_t dimension, const Track
 
 }  // namespace
 
-// The larger of two halves, and of their halves: what holds for two operands holds for all.
+// Unless the array is exact, computed as max of two halves, recursively, so that the error rule of
+// the max of two operands applies.
 Tracked max(Tracked a, std::size_t dimension) {
   const TrackedNode& node = *a.node();
   const TrackedSplit split = split_at(node.sizes, dimension);
@@ -149,7 +153,7 @@ Tracked nth_largest(Tracked a, std::size_t dimension, std::int64_t n) {
   return Tracked(std::make_shared<TrackedNode>(std::move(nth)));
 }
 
-// Most elements are far from the limits. An error without a limit of its own is not linear.
+// Most elements are far from the limits. An error that crosses a limit is not linear.
 Tracked clamp(Tracked a, double least, double most) {
   const auto value = [=](double x) { return x < least ? least : x > most ? most : x; };
   TrackedNode node = std::move(a).release();

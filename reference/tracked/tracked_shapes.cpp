@@ -13,7 +13,7 @@ namespace plumb::reference {
 
 namespace {
 
-// Strides under other sizes. None where elements that share a source lie apart.
+// Strides of the source for other sizes. nullopt if no strides can express them.
 std::optional<decltype(ErrorSource::strides)> reshaped_strides(const ErrorSource& source,
                                                                const TrackedSizes& from,
                                                                const TrackedSizes& to) {
@@ -26,7 +26,7 @@ std::optional<decltype(ErrorSource::strides)> reshaped_strides(const ErrorSource
     return dimensions;
   };
   const auto old_places = larger(from), new_places = larger(to);
-  // Groups of dimensions with the same number of elements, before and after.
+  // Compares groups of dimensions that have the same number of elements before and after.
   for (std::size_t o = 0, n = 0; o < old_places.size();) {
     std::int64_t old_count = from[old_places[o]], new_count = to[new_places[n]];
     std::size_t last_old = o, last_new = n;
@@ -52,7 +52,7 @@ std::optional<decltype(ErrorSource::strides)> reshaped_strides(const ErrorSource
   return strides;
 }
 
-// Sources of elements that share them in an order without a rule. Those of up to 16 numbers stay,
+// Sources of elements that share them in an irregular order. Up to 16 different sources are kept;
 // more become random mixes.
 std::vector<ErrorSource> shared_by_number(const ErrorSource& source,
                                           const std::vector<std::int64_t>& numbers) {
@@ -177,7 +177,7 @@ Tracked sliced(Tracked a, std::size_t dimension, std::int64_t first, std::int64_
 
 namespace {
 
-// The sizes of the whole. Throws std::invalid_argument for parts that do not fit.
+// Sizes of the joined array. Throws std::invalid_argument for parts that do not fit.
 TrackedSizes joined_sizes(const std::vector<Tracked>& parts, std::size_t dimension) {
   if (parts.empty()) throw std::invalid_argument("joined: no array");
   TrackedSizes sizes = parts.front().sizes();
@@ -195,7 +195,7 @@ TrackedSizes joined_sizes(const std::vector<Tracked>& parts, std::size_t dimensi
   return sizes;
 }
 
-// Is the source of a single element also that of all elements of another part?
+// True if a part has a source of this family that all of its elements along the dimension share.
 bool is_shared_with(const ErrorSource& source, const std::vector<Tracked>& parts,
                     std::size_t dimension) {
   return std::ranges::any_of(parts, [&](const Tracked& part) {
@@ -205,11 +205,12 @@ bool is_shared_with(const ErrorSource& source, const std::vector<Tracked>& parts
   });
 }
 
-// Where a part's elements are in the whole: runs of `length`, each `step` behind the one before.
+// Where a part's elements are in the joined array: runs of `length` elements, each `step` after the
+// one before.
 struct PartPlaces {
   std::int64_t first = 0, length = 0, step = 0;
 
-  // `from`: a part's numbers. Empty: none, and nothing changes.
+  // Copies the numbers `from` of a part. Does nothing if `from` is empty.
   void place(const std::vector<double>& from, std::vector<double>& whole) const {
     auto to = whole.begin() + first;
     for (auto run = from.begin(); run != from.end(); run += length, to += step) {
@@ -218,7 +219,8 @@ struct PartPlaces {
   }
 };
 
-// A source of a part, at its places in the whole, from `first` on along the dimension.
+// A source of a part as a source of the joined array. The part begins at `first` along the
+// dimension.
 ErrorSource placed(const ErrorSource& source, bool shared, std::size_t count, std::size_t dimension,
                    std::int64_t first, const PartPlaces& places) {
   ErrorSource there{source.identity, source.base, source.strides, std::vector<double>(count)};

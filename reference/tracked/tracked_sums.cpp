@@ -15,7 +15,7 @@ namespace plumb::reference {
 
 namespace {
 
-// One number of each line of elements along a dimension.
+// Iterates over the lines of elements along a dimension; reductions give one number per line.
 class Lines {
  public:
   Lines(const TrackedNode& node, std::size_t dimension)
@@ -25,7 +25,7 @@ class Lines {
   std::int64_t length() const { return split_.size; }
   std::size_t dimension() const { return dimension_; }
 
-  // visit(i): each element of line `line`, in order.
+  // Calls visit(i) for each element of line `line`, in order.
   void for_each(std::size_t line, const auto& visit) const {
     const auto inner = static_cast<std::size_t>(split_.inner);
     const auto size = static_cast<std::size_t>(split_.size);
@@ -61,8 +61,8 @@ class Lines {
   std::size_t dimension_;
 };
 
-// The mean of the roundings of exact terms of one sign. Of short chains it is less than what is
-// random: their sums hold most terms exactly.
+// Mean of the rounding errors when exact terms of one sign are added. For short chains it is
+// ignored, because most partial sums are exact and the random part is larger.
 class BiasOfSums {
  public:
   BiasOfSums(const TrackedNode& terms, const Lines& lines) : terms_(terms), lines_(lines) {
@@ -93,7 +93,7 @@ class BiasOfSums {
 
 constexpr std::size_t kMostKeptApart = 16;
 
-// A number for each line, with what the terms have beside their values.
+// A node with one number per line, and the error arrays that the terms have.
 TrackedNode of_lines(const TrackedNode& terms, const Lines& lines, std::size_t dimension) {
   TrackedNode node{terms.sizes, terms.numerics, std::vector<double>(lines.count())};
   node.sizes[dimension] = 1;
@@ -103,16 +103,17 @@ TrackedNode of_lines(const TrackedNode& terms, const Lines& lines, std::size_t d
   return node;
 }
 
-// A new source of the sums, of which the terms of each have their own.
+// A new source of the sums, for a source that differs between lines.
 ErrorSource of_lines(const ErrorSource& source, const Lines& lines, const TrackedSizes& sizes) {
   ErrorSource like{nullptr, 0, source.strides, {}};
   like.strides[lines.dimension()] = 1;
   return new_source_like(like, sizes, std::vector<double>(lines.count()));
 }
 
-// Terms with sources that elements of other dimensions share: each sum has its own mix of them, of
-// signs of its own. The largest stay apart. The rest become random mixes, whose covariance is on
-// average that of all of them; each sum has its own variance, and a margin for this chance.
+// Replaces sources that differ from term to term and that elements of other dimensions share. The
+// 16 terms with the largest effects keep their sources. The others become random mixes, whose mean
+// covariance is that of all of them. Each sum keeps its own variance, times a margin for the
+// randomness.
 std::vector<ErrorSource> mixed(const ErrorSource& source, const Lines& lines,
                                const TrackedSizes& sizes) {
   constexpr double kMargin = 1.25;
@@ -127,7 +128,7 @@ std::vector<ErrorSource> mixed(const ErrorSource& source, const Lines& lines,
   std::ranges::sort(order, {}, [&](std::size_t t) { return std::pair(-weights[t], t); });
   const std::size_t apart = std::min(length, kMostKeptApart);
   const std::size_t mixes = length > apart ? kMostKeptApart : 0;
-  std::vector<std::size_t> place(length, apart);  // of a term among the parts
+  std::vector<std::size_t> place(length, apart);  // index of each term's part
   for (std::size_t j = 0; j < apart; ++j) place[order[j]] = j;
   std::vector<ErrorSource> parts;
   for (std::size_t j = 0; j < apart + mixes; ++j) {
@@ -158,8 +159,8 @@ std::vector<ErrorSource> mixed(const ErrorSource& source, const Lines& lines,
   return parts;
 }
 
-// Of sources that read the same row from elsewhere: how many terms later they read what `one`
-// reads. None if they do not.
+// If `other` uses the same family of sources as `one`, shifted along the summed dimension: the
+// shift in terms. nullopt otherwise.
 std::optional<std::int64_t> terms_apart(const ErrorSource& one, const ErrorSource& other,
                                         const Lines& lines) {
   if (one.identity != other.identity || one.strides != other.strides) return std::nullopt;
@@ -168,8 +169,8 @@ std::optional<std::int64_t> terms_apart(const ErrorSource& one, const ErrorSourc
   return (one.base - other.base) / stride;
 }
 
-// Terms with sources of their own make a new one. What overlapping slices have in common adds up
-// before it is squared. `alike`: sources that read the same row.
+// Joins sources that differ from term to term into a new one. Effects of terms that overlapping
+// slices have in common are added before they are squared. `alike`: sources of the same family.
 ErrorSource of_own(const std::vector<ErrorSource>& alike, const Lines& lines,
                    const TrackedSizes& sizes) {
   ErrorSource total = own_source(sizes, std::vector<double>(lines.count()));
@@ -193,7 +194,7 @@ ErrorSource of_own(const std::vector<ErrorSource>& alike, const Lines& lines,
   return total;
 }
 
-// A source that the terms share stays, and adds up.
+// Propagates the sources of the terms. A source that all terms share stays, and its effects add up.
 void add_summed(std::vector<ErrorSource> sources, const Lines& lines, TrackedNode& node) {
   std::vector<std::vector<ErrorSource>> own;
   for (ErrorSource& source : sources) {
@@ -240,11 +241,11 @@ Tracked sum(Tracked a, std::size_t dimension) {
     const double most = terms.worst.empty() ? 0 : lines.sum(line, terms.worst);
     node.values[line] = terms.centres.empty() ? total : lines.sum(line, terms.values);
     if (!terms.centres.empty()) node.centres[line] = total;
-    if (!std::isfinite(total)) continue;  // nothing is known of errors there
+    if (!std::isfinite(total)) continue;  // errors of non-finite results are unknown
     const SumError error = sum_error(lines.length(), total, of_terms.magnitudes + most,
                                      of_terms.squares, *terms.numerics);
     const RoundingBias bias = biases.of(line, of_terms);
-    sigma[line] = error.sigma + bias.of_terms / 6;  // six deviations have room for the bias, too
+    sigma[line] = error.sigma + bias.of_terms / 6;  // so that 6 sigma include the bias
     node.worst[line] = most + error.worst;
     if (!terms.systematic.empty()) node.systematic[line] = lines.sum(line, terms.systematic);
     if (bias.of_terms + bias.of_sums > 0) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What of a case plumb bisect case changes, what it leaves alone, and how a candidate is spelt.
+// Which parameters `plumb bisect case` changes in a case, which it leaves alone, and how candidates
+// (smaller cases) are spelled.
 #include "bisect/cases/case_subject.h"
 
 #include <gtest/gtest.h>
@@ -56,7 +57,7 @@ TEST(CaseSubjects, SayWhatIsOtherThanInTheFile) {
   EXPECT_EQ(subject.question(changed(eager, "rounding", "")).settings, (Texts{"tokens=3"}));
 }
 
-// With one column most mistakes look alike, and without a weight none of it can be wrong.
+// With one column most defects look alike, and without a weight a wrong weight cannot show.
 TEST(CaseSubjects, StayAwayFromDegenerateShapes) {
   const CaseSubject wide = subject_of("rms_norm/v4_pro_hidden/eager", {});
   EXPECT_EQ(find(wide, "hidden")->plainest(), "8");

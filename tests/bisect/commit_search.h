@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// plumb bisect commits on scripted repositories: which commits do not build, and since which the
-// stand-in for plumb fails.
+// Helpers for tests of plumb bisect commits on scripted repositories.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +16,8 @@ using Files = ScriptedRepository::Files;
 
 inline constexpr int kCommits = 64;
 
-// Which commits do not build, and since when it fails, in how many of five runs.
+// A history: the first bad commit, commits that do not build, and in how many of five runs a bad
+// commit fails.
 struct Plan {
   int bad = 40;
   std::vector<int> broken = {};
@@ -34,7 +34,7 @@ inline ScriptedRepository make(const Plan& plan) {
   });
 }
 
-// Options with their values; of two the later counts.
+// Command-line words for plumb bisect commits. `more` replaces or adds options.
 inline std::vector<std::string> words(const ScriptedRepository& repository, int good, int bad,
                                       const std::map<std::string, std::string>& more = {}) {
   std::map<std::string, std::string> options{{"--case", "rms_norm/one_token/eager"},
@@ -64,7 +64,7 @@ inline int builds(const ScriptedRepository& repository) {
   return static_cast<int>(std::count(text.begin(), text.end(), '\n'));
 }
 
-// ceil(log2 64) + 1, and the two ends.
+// ceil(log2 64) + 1 commits, and both ends.
 inline constexpr int kMostBuilds = 6 + 1 + 2;
 
 }  // namespace plumb::bisect

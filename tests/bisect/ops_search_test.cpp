@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The search for broken ops by itself: answers come from a table of faults and what each does.
+// The search for broken ops alone: its questions are answered from a table of faults.
 #include "bisect/ops/ops_search.h"
 
 #include <gtest/gtest.h>
@@ -21,17 +21,17 @@ Finding finding(const std::string& op, std::int64_t position = 0,
   return {detector, 0, position, op, "call of " + op, "wrong"};
 }
 
-// Steps with these faults, each of an op.
+// A decode step with planted faults, each in one op.
 struct Steps {
   struct Fault {
     std::string op;
     Finding shows;
-    std::string hides;   // another fault while this one is there
-    bool kills = false;  // the process, instead of being found
+    std::string hides;   // another fault that does not show while this one exists
+    bool kills = false;  // true: the fault ends the process
   };
   std::vector<Fault> faults;
-  std::vector<Finding> always;                // of no op
-  std::map<Ops, std::vector<float>> results;  // by what is exchanged
+  std::vector<Finding> always;                // findings that no op causes
+  std::map<Ops, std::vector<float>> results;  // by the set of replaced ops
   int asked = 0;
   std::vector<std::string> notes;
 
@@ -131,7 +131,7 @@ TEST(OpsSearch, WhatNoExchangeRemovesIsNoOp) {
   EXPECT_TRUE(report.culprits.empty());
 }
 
-// Behind what the host got wrong an op may have been given anything.
+// After an error of the host, ops may have received wrong inputs: only ops before it are culprits.
 TEST(OpsSearch, AnOpBesideItIsToBlameInFrontOnly) {
   Steps steps{{{"b", finding("b", 1), "", false}, {"c", finding("c", 7), "", false}},
               {finding("tile_plan", 4, Detector::metadata)},

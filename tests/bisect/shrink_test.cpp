@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The search of plumb bisect case on failures that are known: where a smallest one is, what stands
-// beside it, what is not asked.
+// The search of plumb bisect case on artificial failures: the smallest case, its neighbours, and
+// cases that must not be asked.
 #include "bisect/cases/shrink.h"
 
 #include <gtest/gtest.h>
@@ -58,13 +58,13 @@ TEST(Shrinking, FindsTheLeastOfEveryParameterThatMatters) {
   EXPECT_EQ(shrunk.irrelevant, std::vector<std::string>{"b"});
   EXPECT_TRUE(shrunk.complete);
   ASSERT_NE(shrunk.passing(), nullptr);
-  EXPECT_EQ(shrunk.passing()->knob, "a");  // 16 of 17 is more than 2 of 3
+  EXPECT_EQ(shrunk.passing()->knob, "a");  // 17 to 16 is a smaller change than 3 to 2
   EXPECT_EQ(shrunk.passing()->value, "16");
   EXPECT_EQ(shrunk.neighbours.size(), 2u);
 }
 
 TEST(Shrinking, DoesNotTakeForGrantedThatWhatIsLargerFails) {
-  // 3 fails, 4 to 39 do not.
+  // 3 fails, 4 to 39 pass.
   Bench bench{[](const Candidate& one) { return at(one, "a") == 3 || at(one, "a") >= 40; }};
   const Shrunk shrunk = bench.shrink({{"a", "100"}, {"b", "0"}, {"c", "1"}}, three_numbers());
   EXPECT_EQ(at(shrunk.smallest, "a"), 3);
@@ -89,7 +89,8 @@ TEST(Shrinking, PrefersPlainWordsAndKeepsThoseThatMatter) {
   EXPECT_EQ(shrunk.irrelevant, std::vector<std::string>{"lengths"});
 }
 
-// What matters at its plainest value, because of another one, is not said to be irrelevant.
+// A parameter is not called irrelevant if its original value passes in the smallest case, which
+// depends on the other parameter.
 TEST(Shrinking, SaysOnlyOfWhatWasAskedThatItDoesNotMatter) {
   Shrinkable subject{.knobs = {{.name = "a", .least = 1}, {.name = "b", .least = 1}}};
   Bench bench{[](const Candidate& one) {
@@ -113,7 +114,7 @@ TEST(Shrinking, TriesOtherSeedsForFewer) {
   }};
   const Shrunk shrunk = bench.shrink({{"requests", "64"}, {"steps", "50"}, {"seed", "7"}}, subject);
   EXPECT_EQ(shrunk.smallest, (Candidate{{"requests", "2"}, {"steps", "2"}, {"seed", "3"}}));
-  // None of the dear ones: a probe of 64 by 50 takes long.
+  // Expensive sizes are not probed: 64 requests in 50 steps take long.
   for (const Candidate& one : bench.asked) {
     EXPECT_LE(at(one, "requests") * at(one, "steps"), 64 * 50 / 2);
   }
@@ -127,7 +128,7 @@ std::vector<std::int64_t> kept(std::int64_t first, std::int64_t last, const std:
   return numbers;
 }
 
-// Requests from 1, steps from 0.
+// Parts of a schedule: requests are numbered from 1, steps from 0.
 Shrinkable schedule() {
   return {.knobs = {{.name = "requests", .least = 1}, {.name = "steps", .least = 1}},
           .sizes = {"requests", "steps"},
@@ -144,7 +145,8 @@ bool keeps(const Candidate& one, const char* list, std::int64_t number) {
   return cases::KeepList::from(one.at(list)).keeps(number);
 }
 
-// The third request and the fifth, of eight at least, in the last of four steps.
+// The failure needs at least eight requests, of which the third and the fifth are kept, and the
+// last of four steps.
 TEST(Shrinking, KeepsPartsWhereNumbersCannotBeReduced) {
   Bench bench{[](const Candidate& one) {
     return at(one, "requests") >= 8 && at(one, "steps") >= 4 && keeps(one, "keep_requests", 3) &&
@@ -157,7 +159,8 @@ TEST(Shrinking, KeepsPartsWhereNumbersCannotBeReduced) {
                 {"requests", "8"}, {"steps", "4"}, {"keep_requests", "3,5"}, {"keep_steps", "3"}}));
 }
 
-// Five steps are needed because of requests that then turn out not to be.
+// Five steps are needed only as long as requests are kept. After these are removed, one step is
+// enough.
 TEST(Shrinking, PrefersFewToAPartOfMany) {
   Bench bench{[](const Candidate& one) {
     const bool idle = one.at("keep_requests") == "none";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The search for broken ops in decode steps, against the library's faults, alone and in pairs. All
-// faults and all pairs take minutes: with PLUMB_FULL=1 in the environment.
+// The search for broken ops in decode steps with planted faults, single and in pairs. All faults
+// and all pairs take minutes and run with PLUMB_FULL=1 in the environment only.
 #include "bisect/ops/step_ops.h"
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ using cases::DecodeFault;
 using cases::DecodeRun;
 using cases::DecodeSetup;
 
-// `plant` is asked anew for each watch: what it plants may remember engines.
+// `plant` is called for each watch, because a planted fault may keep state about engines.
 OpsReport search(const std::function<DecodeSetup()>& plant, const cases::ScheduleShape& shape) {
   OpsQuestions ask;
   ask.watch = [&](const Ops& exchanged, const std::string&) {
@@ -41,14 +41,15 @@ const DecodeFault& fault_of(const std::string& name) {
   throw std::invalid_argument("no fault " + name);
 }
 
-// What the first finding has to name of the fault, or the culprit.
+// Searches with this fault planted: the culprit, or the first remaining finding, must be the one
+// that the fault names.
 void expect_named(const DecodeFault& fault, const std::string& platform) {
   SCOPED_TRACE(fault.name + " on " + platform);
   const auto plant = [&] { return cases::fault_runs({platform}, {&fault}, 0).front(); };
   const DecodeRun run = plant();
   if (!run.not_here.empty()) return;
   const OpsReport report = search([&] { return plant().setup; }, run.schedule);
-  // A launcher in place of the right one, or of none: an op by all means.
+  // If the fault replaces a launcher, the culprit must be an op.
   const bool replaced = run.setup.implementation != nullptr;
   EXPECT_TRUE(!replaced || report.kind == OpsReport::Conclusion::ops);
   if (report.kind == OpsReport::Conclusion::ops) {
@@ -88,7 +89,7 @@ TEST_F(StepOpsLong, NamesWhatIsBrokenInEveryFault) {
   }
 }
 
-// Those of one op that show in the same steps.
+// Faults of a single op that all show in the same steps, so that they can be paired.
 std::vector<const DecodeFault*> faults_of_one_op() {
   std::vector<const DecodeFault*> all;
   for (const DecodeFault& fault : cases::all_decode_faults()) {
@@ -128,7 +129,7 @@ TEST(StepOps, NamesBothOfAPair) {
   expect_both(fault_of("mhc_fused_comb_transposed"), fault_of("hc_eps_lost"));
 }
 
-// An op that is not there ends the step before anything else can be seen.
+// A missing op ends the step, so the other fault shows only after it is replaced.
 TEST(StepOps, NamesTheOneThatIsHidden) {
   const auto plant = [] {
     return fault_of("missing_op").inject(fault_of("ragged_indptr_one_off").inject({}));
@@ -141,7 +142,7 @@ TEST(StepOps, NamesTheOneThatIsHidden) {
   EXPECT_EQ(report.culprits[1].hidden_by, "hc_head");
 }
 
-// Written in one dialect and read in the same, both the wrong one.
+// Writer and reader of the cache use the same wrong dialect, so their errors cancel.
 struct WrittenAsFnuz {
   using Params = plumb_quantize_and_insert_k_cache_params;
   static constexpr const char* op = "quantize_and_insert_k_cache";

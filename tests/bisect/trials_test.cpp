@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Trials of plumb bisect commits: 64 commits, a planted change that shows in one run of five, a
-// commit that does not build. Two always, twenty with PLUMB_FULL=1 in the environment.
+// Trials of plumb bisect commits: 64 commits, a planted change that fails in one of five runs, and
+// a commit that does not build. Two trials always run, twenty with PLUMB_FULL=1 in the environment.
 
 #include "tests/bisect/commit_search.h"
 #include "tests/support/long_tests.h"
@@ -9,8 +9,8 @@
 namespace plumb::bisect {
 namespace trials_test {
 
-// The failure shows in one run of five; one commit of the middle, or the one before the planted
-// one, does not build.
+// Bad commits fail in one of five runs. Either a commit in the middle or the one before the planted
+// change does not build.
 void find_it(int trial) {
   const int bad = 5 + trial * 23 % 55, broken = trial % 5 == 3 ? bad - 1 : 32;
   const ScriptedRepository repository = make({bad, {broken}, 1});

@@ -31,7 +31,7 @@ TEST(Agreement, APlatformAgreesWithItself) {
   }
 }
 
-// Waves of 32 and 64 add in different orders.
+// The two platforms have waves of 32 and 64, which add in different orders.
 TEST(Agreement, NamesTheElementThatIsFarthestOff) {
   const auto tensors =
       compare_platforms(find_case("mhc_pre/flash_two_tokens/eager"), "sim-sm90", "sim-gfx942");
@@ -44,7 +44,8 @@ TEST(Agreement, NamesTheElementThatIsFarthestOff) {
   EXPECT_TRUE(post->where.starts_with("post [")) << post->where;
 }
 
-// sim-gfx942 keeps e4m3fnuz in its caches, sim-sm90 e4m3fn: nothing to compare.
+// The caches of sim-gfx942 hold e4m3fnuz and those of sim-sm90 e4m3fn, so the inputs differ and
+// nothing can be compared.
 TEST(Agreement, SaysNothingOfOtherInputs) {
   const Case& which = find_case("sparse_mla_decode/v4_pro_c4a/eager");
   EXPECT_TRUE(compare_platforms(which, "sim-sm90", "sim-gfx942").empty());

@@ -24,7 +24,7 @@ std::int64_t rows_with_values(const HostTensor& tensor) {
   return count;
 }
 
-// What is not judged takes no memory: rows of an engine's call are read where they lie.
+// Tensors of a sampled call take memory for judged rows only: other rows are never copied.
 TEST(CallSample, HoldsTheJudgedRowsAndWhatAllRowsShare) {
   constexpr std::int64_t kRows = 64, kColumns = 32;
   const std::vector<std::uint16_t> x(kRows * kColumns, 0x3f80), weight(kColumns, 0x3f80);
@@ -55,7 +55,8 @@ GivenTensor integers(const std::vector<std::int32_t>& values, std::vector<std::i
   return {Dtype::i32, shape, strides, reinterpret_cast<const std::byte*>(values.data())};
 }
 
-// Numbers of an engine that is wrong, or of a file: no reference reads behind a tensor.
+// Numbers of a faulty engine or of a damaged file must not make a reference read past the end of a
+// tensor.
 TEST(StrangeCall, LengthsBeyondTheTensorsAreRefused) {
   const std::vector<std::int32_t> rows(16), lengths{2, 2};
   GivenCall pack;
@@ -81,8 +82,8 @@ TEST(StrangeCall, LengthsBeyondTheTensorsAreRefused) {
   EXPECT_TRUE(OutsideCall("copy_ragged_to_graph_buffers", copy, {}, true).judge().passed());
 }
 
-// One number of a right call is changed: nothing is expected of it, and nothing read behind a
-// table.
+// Sets all elements of one integer tensor of a right call to `number`. True if expect() refuses the
+// call instead of reading past the end of a table.
 bool is_refused(const char* id, const char* tensor, std::int64_t number) {
   const Case& which = find_case(id);
   const std::unique_ptr<Problem> problem =

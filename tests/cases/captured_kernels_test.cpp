@@ -10,7 +10,7 @@ namespace plumb::cases {
 
 namespace captured_kernels_test {
 
-// A device whose driver has no names for kernels.
+// A device whose driver returns no names for kernels.
 class NamelessKernels final : public device::ForwardingDevice {
  public:
   using ForwardingDevice::ForwardingDevice;

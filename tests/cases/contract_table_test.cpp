@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every two values of a choice are told apart by a row of the default tier, or a mark says why not.
-// The report of the wrong kernel names the value that it does.
+// A choice is a question about an op that right kernels answer differently. For every two of its
+// values, a kernel of one that is judged under the other fails in a row of the default tier, or a
+// mark says why it fails in none. The report of the failure names the kernel's value.
 #include "cases/studies/contract_table.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +20,7 @@
 namespace plumb::cases {
 namespace contract_table_test {
 
-// The cases of plumb's op of this name. `op`: that one, perhaps with other choices.
+// The cases of plumb's op of this name, assigned to `op`, which may have other choices.
 std::vector<Case> cases_for(const OpDefinition& op) {
   std::vector<Case> cases = cases_of(find_op(op.name));
   for (Case& which : cases) which.op = &op;
@@ -35,7 +36,7 @@ std::string page() {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// That of the kernel, or one that no row tells from it.
+// True if the alternative is the kernel's value, or a value that no row separates from it.
 bool is_value_of(const ContractPair& pair, const OpDefinition& op, const Alternative& found) {
   if (!found.numerics.empty() || !found.contract.starts_with(pair.choice + "=")) return false;
   const std::string value = found.contract.substr(pair.choice.size() + 1);
@@ -72,7 +73,7 @@ std::vector<std::string> ops_with_choices() {
 INSTANTIATE_TEST_SUITE_P(Ops, EveryChoice, testing::ValuesIn(ops_with_choices()),
                          [](const auto& op) { return op.param; });
 
-// rms_norm with another choice, which its kernel does not read.
+// rms_norm with a choice that its kernel ignores.
 OpDefinition norm_with(ContractChoice choice) {
   OpDefinition op = find_op("rms_norm");
   op.choices = {std::move(choice)};

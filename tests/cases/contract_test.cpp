@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Declared contracts: what of them is refused, and that cases run under them.
+// Contracts that implementations declare: which declarations are refused, and that cases run under
+// them.
 #include "cases/tables/contract.h"
 
 #include <fmt/format.h>
@@ -49,7 +50,8 @@ const device::OpEntry& own() {
   return *device::find_entry(device::builtin_implementation("sim-sm90"), "indexer_q_rope_quant");
 }
 
-// A kernel with one floor, whatever its parameters say.
+// Outcome of a case for a kernel that always uses the floor 1e-10, whatever its parameters say,
+// under this declaration.
 Outcome outcome(const std::string& row, const std::string& contract) {
   device::OpEntry fixed = own();
   fixed.contract = contract;
@@ -71,8 +73,8 @@ TEST(Contract, OfAKernelIsWhatItsCasesRunUnder) {
   EXPECT_EQ(outcome("floor_1e_10", "floor=1e-4"), Outcome::failed);
 }
 
-// A row may widen a stride of a tensor that a declared contract leaves out: `partial_lse` without a
-// plan, `q` of a kernel that works in place.
+// Under a declared contract a row may widen the stride of a tensor that the contract leaves out:
+// `partial_lse` without a plan, `q` of a kernel that works in place.
 TEST(Contract, OfAKernelMakesEveryRow) {
   const device::Properties platform = device::open_device("sim-sm90")->properties();
   int made = 0;
@@ -92,7 +94,7 @@ TEST(Contract, OfAKernelMakesEveryRow) {
   EXPECT_GT(made, 5000);
 }
 
-// Without a declaration it is a mistake in the row.
+// Without a declared contract, widening a missing tensor is an error in the row.
 TEST(Contract, OfARowHasTheTensorsThatItWidens) {
   const OpDefinition& op = find_op("q_head_rms_norm_rope");
   const device::Properties platform = device::open_device("sim-sm90")->properties();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What separates failures from passes: never a statement that an observation contradicts, and none
-// that chance explains.
+// A contrast (cases/studies/contrast.h) names what separates failing from passing runs or rows. It
+// never contradicts an observation, and never reports what chance explains.
 #include "cases/studies/contrast.h"
 
 #include <gtest/gtest.h>
@@ -48,7 +48,7 @@ TEST(Separation, OneExceptionIsEnoughForNone) {
   EXPECT_FALSE(separating_value(all, 1));
 }
 
-// Near a limit both may happen, if it is said how often.
+// Near a limit failures and passes may mix, up to a share that the caller gives.
 TEST(Separation, AFewMayLieBetween) {
   auto all = observations(8, 9, 20);
   all.push_back({true, 21});
@@ -78,7 +78,7 @@ TEST(Separation, FewObservationsAreNoProof) {
 TEST(Separation, WhatLiesBetweenIsPartOfTheChance) {
   std::vector<Observation> all;
   for (int i = 0; i < 20; ++i) all.push_back({i < 9 || i == 10, static_cast<double>(i)});
-  // (1 + 2 + 1) of 184756 choices on each side.
+  // Of 184756 placements of 10 failures, (1 + 2 + 1) on each side separate this well.
   EXPECT_TRUE(separating_value(all, 23, 0.1));
   EXPECT_FALSE(separating_value(all, 24, 0.1));
 }
@@ -113,7 +113,8 @@ TEST(Contrast, NamesAKernelThatWritesNothing) {
     RunOptions options = on("sim-sm90");
     options.implementation = with_op_replaced({entry, {}});
     const std::string cause = contrast(which, failed(which, options), options).cause;
-    const bool in_place = which.op->name == "inverse_rope";  // its outputs start as its inputs
+    // Outputs that an op updates in place start as inputs instead of poison.
+    const bool in_place = which.op->name == "inverse_rope";
     EXPECT_EQ(cause.find("the kernel wrote nothing: each promised element") == 0, !in_place)
         << id << ": " << cause;
   }
@@ -138,7 +139,7 @@ Contrast contrast_of(const char* id, const RunOptions& options) {
   return contrast(which, failed(which, options), options);
 }
 
-// out += the norm, on streams that begin early.
+// Adds the norm to `out` instead of overwriting it.
 plumb_status adds_to_output(const void* params) {
   const plumb_rms_norm_params& p = *static_cast<const plumb_rms_norm_params*>(params);
   const auto to_float = [](std::uint16_t value) {
@@ -157,7 +158,7 @@ plumb_status adds_to_output(const void* params) {
   return status;
 }
 
-// NaN and 1.3e36 stay what they are if a result is added to them.
+// Adding a result to NaN or to 1.3e36 leaves these unchanged.
 TEST(Contrast, AnAdditionToPoisonIsNotNothing) {
   const Contrast found = contrast_of("rms_norm/v4_flash_hidden/eager",
                                      with_launcher(adds_to_output, "fill=real,poison=nan"));
@@ -189,7 +190,7 @@ TEST(Contrast, NamesThePolicyOfStreams) {
       << testing::PrintToString(found.lines);
 }
 
-// Of the exact fill all mean squares are at least 1024.
+// Passes with the exact fill, whose mean squares are all at least 1024: eps is negligible there.
 plumb_status adds_too_large_an_eps(const void* params) {
   plumb_rms_norm_params p = *static_cast<const plumb_rms_norm_params*>(params);
   p.eps = 0.01f;
@@ -223,7 +224,7 @@ TEST(Contrast, NamesThePlaceOfRows) {
   EXPECT_EQ(found.lines.back(), "with real fill, out: rows from 64 on fail, rows 0-63 pass");
 }
 
-// Whether a launch is left out has nothing to do with the conditions of its run.
+// The kernel skips launches by their number, not by the conditions of a run.
 int launches = 0;
 plumb_status every_second_launch(const void* params) {
   return launches++ % 2 == 0 ? PLUMB_OK : plumbs_norm().launch(params);
@@ -237,7 +238,8 @@ TEST(Contrast, AnIntermittentKernelHasNoCause) {
   const RunOptions options = with_launcher(every_second_launch, "fill=real,policy=late,steps=1");
   launches = 0;
   const CaseResult result = failed(which, options);
-  // The repeated run fails, a run under early streams passes, and then another one fails.
+  // The order of verdicts: the repeated run fails, a run under early streams passes, then another
+  // fails.
   launches = 0;
   const Contrast found = contrast(which, result, options);
   EXPECT_EQ(found.cause, "");
@@ -256,7 +258,8 @@ TEST(Contrast, ARepeatedRunThatPassesIsSaidToDoSo) {
                              "fails intermittently: a second run with the same inputs passed"});
 }
 
-// The text for one verdict on 40 rows. The first `live` rows are live, the rows in `wrong` fail.
+// The contrast's text for one verdict on 40 rows: the first `live` rows are live, and the rows in
+// `wrong` fail.
 std::string rows_text(std::int64_t live, const std::vector<std::int64_t>& wrong) {
   const OpDefinition& op = find_op("rms_norm");
   const Row row = row_of(op, {{"tokens", 40}, {"hidden", 8}});
@@ -292,7 +295,7 @@ TEST(RowContrast, RowsWithoutOrderHaveNoText) {
   EXPECT_EQ(rows_text(40, wrong).find("rows from"), std::string::npos);
 }
 
-// "each wrong row" and "every wrong element" are said of all.
+// "each wrong row" and "every wrong element" may be said only if it holds for all of them.
 TEST(Unwritten, NearlyAllElementsAreCounted) {
   const auto pattern = [](std::int64_t written_rows) {
     TensorSpec spec{.name = "out", .dtype = Dtype::f32, .shape = {20, 4}, .role = Role::output};
@@ -310,7 +313,7 @@ TEST(Unwritten, NearlyAllElementsAreCounted) {
   EXPECT_EQ(pattern(1), "79 of 80 wrong elements were never written (still holds plumb's poison)");
 }
 
-// A kernel that writes most of its output wrote something.
+// A kernel that leaves out the last row has written something.
 TEST(Contrast, AMissingLastRowIsNotNothing) {
   for (const Mutant& mutant : all_mutants()) {
     if (mutant.op != "rms_norm") continue;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The table of each op: it has every member of the op's struct, and gives back every row.
+// Each op's table: it covers every member of the op's struct, and recovers every row from its
+// launch.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -18,7 +19,7 @@
 namespace plumb::cases {
 namespace every_op_table_test {
 
-// Parameters of a launch of this row. All tensors have one address.
+// Parameters of a launch of this row. All tensors have the same address, because nothing runs.
 OpParams launched(const OpTable& table, const Row& row, const device::Properties& platform) {
   OpParams params(table);
   table.set_scalars(row, &platform, params.data());
@@ -46,16 +47,16 @@ TEST_P(OpTables, DescribeTheirStructs) {
   EXPECT_TRUE(words.empty()) << "no word " << *words.begin();
 }
 
-// The rule of plumb_ops.h, and what is contiguous all the same. Scratch (no output by its role) is
-// too: it lies between two passes of one kernel.
+// Exceptions from the rule of plumb_ops.h that written tensors have strides: these dimensions are
+// contiguous. Scratch is not checked: it is used between two passes of one kernel only.
 const std::set<std::string, std::less<>> kContiguous = {
     "mhc_pre comb 1",  // the 4 x 4 matrix of a token
     "mhc_fused_post_pre comb 1",
     "mhc_pre_broadcast comb 1",
     "inverse_rope x 1",                    // the heads of a token
-    "per_token_group_quant_fp8 scales 0",  // by row; those by column have a stride
+    "per_token_group_quant_fp8 scales 0",  // scales by row; scales by column have a stride
     "normalize_e4m3fn_to_e4m3fnuz weight_scale 0",
-    "get_decoding_sched_meta tile_scheduler_metadata 0",  // a struct each
+    "get_decoding_sched_meta tile_scheduler_metadata 0",  // an array of structs
 };
 
 TEST_P(OpTables, GiveEachWrittenDimensionButTheLastAStride) {
@@ -70,7 +71,7 @@ TEST_P(OpTables, GiveEachWrittenDimensionButTheLastAStride) {
     std::vector<Formula> shape = tensor->shape;
     while (!shape.empty() && shape.back().text() == "1") shape.pop_back();
     for (std::size_t i = 0; i + 1 < shape.size(); ++i) {
-      // Rows of logits, and blocks of a cache, are as long as their stride is.
+      // In rows of logits and blocks of a cache, the last dimension is as long as the stride.
       const bool as_long = i + 2 == shape.size() && members.contains(shape[i + 1].text());
       const bool strided =
           i < tensor->strides.size() ? members.contains(tensor->strides[i].text()) : as_long;
@@ -83,8 +84,9 @@ TEST_P(OpTables, GiveEachWrittenDimensionButTheLastAStride) {
   EXPECT_EQ(contiguous, known);
 }
 
-// solve() checks that the row it finds gives the parameters of the launch.
-// Strides that it widens and numbers that it sets are in no parameter, so no call has them.
+// True if the launch's parameters determine the row. Widened strides and numbers of the struct are
+// not row parameters, so solve() cannot recover them. (solve() checks that the row it finds gives
+// the parameters of the launch.)
 bool is_said_by_parameters(const Row& row, const OpDefinition& op) {
   return row.reals.empty() && std::ranges::all_of(row.integers, [&](const auto& said) {
            return std::ranges::find(op.parameters, said.first, &Parameter::name) !=

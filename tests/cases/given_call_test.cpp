@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Calls given as tensors and numbers are judged like plumb's own cases: right outputs of every op
-// pass, a changed output fails, and shapes that contradict each other are refused.
+// pass, a changed output fails, and contradictory shapes are refused.
 #include "cases/tables/given_call.h"
 
 #include <gtest/gtest.h>
@@ -40,7 +40,7 @@ GivenTensor given(const HostTensor& tensor) {
   return made;
 }
 
-// A row of the op with the outputs that it should have.
+// A call of a row whose outputs are the right ones.
 class RightCall {
  public:
   enum class Tables { in_pieces, whole };
@@ -66,7 +66,7 @@ class RightCall {
       }
     }
     say_what_no_shape_says(which.row);
-    // Of a table in pieces the shape does not say it.
+    // A table in pieces does not show the vocabulary's size in its shape.
     if (which.row.integers.contains("vocabulary") && call_.in_pieces) {
       call_.integers["vocabulary"] = which.row.integer("vocabulary");
     }
@@ -76,7 +76,7 @@ class RightCall {
   const OpDefinition& op() const { return op_; }
   TensorSet& tensors() { return tensors_; }
 
-  // The contract of the row may leave an output open.
+  // False if the row's contract leaves this output open.
   bool promises(const TensorSpec& spec) const {
     const RowMask rows =
         problem_->promised_rows({7, problem_->capacity(), Fill::real, DeadRows::zero}, spec);
@@ -100,7 +100,7 @@ class RightCall {
                           to_reference(declared), declared);
   }
 
-  // A case has the rows of a few positions. A call has a table of all that it uses.
+  // Replaces the case's table (rows of a few positions) by a whole table, as an engine has it.
   void make_table_whole() {
     HostTensor& table = tensors_.at("cos_sin");
     const std::vector<std::int64_t> existing = table.spec().placement;
@@ -114,7 +114,7 @@ class RightCall {
     }
   }
 
-  // What the caller of a kernel hands over beside the tensors, where the tensors do not say all.
+  // Adds the scalars that the tensors' shapes do not determine, as a kernel's caller passes them.
   void say_what_no_shape_says(const Row& row) {
     OpParams right(*op_.table), found(*op_.table);
     op_.table->set_scalars(row, &sm90(), right.data());
@@ -184,8 +184,8 @@ TEST(GivenCall, OfEveryOpIsJudged) {
   EXPECT_EQ(judged.size(), all_ops().size());
 }
 
-// Every output of every op, so that no expectation is left out by its name. An output that the
-// row's contract leaves open is not compared, so it may hold anything.
+// Changes every output of every op, so that no expectation is left out because of its name. An
+// output that the row's contract leaves open is not compared, so it may hold anything.
 TEST(GivenCall, WithAWrongOutputFails) {
   std::set<std::string_view> seen, found;
   for (const Case& which : smoke_rows()) {
@@ -208,7 +208,7 @@ TEST(GivenCall, WithAWrongOutputFails) {
   EXPECT_EQ(found, seen);
 }
 
-// Two rows of each op that has independent rows: the first and the last.
+// Judges two rows (first and last) of each op that has independent rows.
 TEST(CallOfManyRows, IsJudgedByASampleInEveryOpWithRows) {
   std::set<std::string_view> sampled, found;
   for (const Case& which : smoke_rows()) {
@@ -234,8 +234,8 @@ TEST(CallOfManyRows, IsJudgedByASampleInEveryOpWithRows) {
   EXPECT_GE(sampled.size(), 20);
 }
 
-// Row i of the output is wrong, and nothing else. Rows at both ends are always found, others if
-// they were chosen, and the report has their numbers in the call.
+// In each turn one row of the output is wrong. The first and the last row are always found, others
+// if the sample has them. The report numbers rows as in the call.
 TEST(CallOfManyRows, FindsWrongRowsByTheirNumbersInTheCall) {
   RightCall right(find_case("rms_norm/tokens_256/eager"));
   HostTensor& out = right.tensors().at("out");
@@ -290,7 +290,7 @@ TEST(GivenCall, ThatDoesNotFitIsRefusedInItsOwnWords) {
   EXPECT_NE(refusal(op, call), "accepted");
 }
 
-// An engine's table of cosines and sines has as many rows as the model has positions.
+// An engine's table of cosines and sines has one row per position of the model, more than a case.
 TEST(GivenCall, HasATableOfTheEnginesOwnSize) {
   const auto rows = smoke_rows();
   const auto which = std::ranges::find_if(
@@ -317,7 +317,7 @@ TEST(GivenCall, HasATableOfTheEnginesOwnSize) {
   EXPECT_THROW(right.judge(), BadRow) << "its columns are not the engine's";
 }
 
-// The table of token ids has a row for each id of the model's vocabulary.
+// The table of token ids has one row for each id of the model's vocabulary.
 TEST(GivenCall, HasTheVocabularyOfTheModel) {
   constexpr std::int64_t kExperts = 8, kChosen = 2, kTokens = 3;
   for (const std::int64_t vocabulary : {1, 50, 96, 97, 129280}) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The indexer from end to end on simulated platforms: logits of keys that the cache's own writer
-// stored, and what the top-k kernels select from the logits that were left on the device.
+// The indexer from end to end on simulated platforms: the cache's own writer stores the keys, a
+// kernel computes logits from them, and the top-k kernels select from the logits left on the
+// device.
 #include <gtest/gtest.h>
 #include <plumb/ops/cache.h>
 #include <plumb/ops/indexer.h>
@@ -43,10 +44,11 @@ using tests::DeviceBuffers;
 
 const std::vector<std::string> kPlatforms = {"sim-sm90", "sim-gfx942"};  // waves of 32 and 64
 
-// Keys that the cache's own writer stored: what a block looks like is decided by two kernels that
-// share nothing (vLLM #52109). Logits of the keys before their quantisation are within 2 % of
-// |q| |k|, six standard deviations of what rounding to four bits does to a dot product of 128;
-// those of other keys would be about 9 % away.
+// Keys in the form that the cache's writer stores. Writer and reader of a cache block are two
+// kernels that share no code, so their layouts may disagree (vLLM #52109). Logits must be within 2
+// % of |q| |k| of those for the unquantised keys: six standard deviations of the error that
+// rounding to four bits causes in a dot product of 128. Logits of other keys would be about 9 %
+// away.
 struct WrittenKeys {
   static constexpr std::int64_t kTokens = 150, kDim = 128, kHeads = 4, kPage = 64, kBlocks = 5;
   std::vector<std::uint16_t> keys;
@@ -114,7 +116,7 @@ struct WrittenKeys {
     return memory.download(p.logits, static_cast<std::size_t>(kTokens));
   }
 
-  // The logit of a token's key before quantisation, and how far another may be from it.
+  // Logit of a token's unquantised key, and the allowed distance.
   std::pair<double, double> expected(std::int64_t token) const {
     double logit = 0, allowed = 0;
     for (std::int64_t head = 0; head < kHeads; ++head) {
@@ -151,8 +153,8 @@ TEST(WriterThenLogits, ReadWhatTheWriterOfTheCacheWrites) {
   }
 }
 
-// The indices that a top-k kernel selects from logits on the host, where they are what a logits
-// kernel left on the device: NaN and poison behind the lengths and in the padding included.
+// Indices that a top-k kernel selects from logits copied to the host as a logits kernel left them,
+// with NaN and poison beyond the lengths and in the padding.
 std::vector<std::int32_t> select_prefill(const reference::TopKPerRowPrefill& input,
                                          std::string_view platform) {
   DeviceBuffers memory(platform);
@@ -212,7 +214,8 @@ void expect_selected(const std::vector<reference::LogitWindow>& windows, std::in
 
 constexpr std::int32_t kTopK = 64;
 
-// Contexts of K - 1, K, K + 1 and 4 K tokens in one batch, next_n 2, unclean.
+// Batches with contexts of K - 1, K, K + 1 and 4 K tokens; next_n 2 (two query tokens per request).
+// The logits kernel does not clean columns beyond the lengths.
 TEST(IndexerThenTopK, DecodeSelectsFromTheTokensOfEachRow) {
   const OpDefinition op = define_fp8_paged_mqa_logits();
   for (const std::string& platform : kPlatforms) {
@@ -249,7 +252,8 @@ TEST(IndexerThenTopK, DecodeSelectsFromTheTokensOfEachRow) {
   }
 }
 
-// Windows that begin above 0, with global and with row-local columns: the same row-local indices.
+// For windows that begin above column 0, logits with global and with row-local columns give the
+// same row-local indices.
 TEST(IndexerThenTopK, PrefillSelectsRowLocallyFromEitherForm) {
   const OpDefinition op = define_fp8_mqa_logits();
   const device::OpEntry entry = device::kernels::fp8_mqa_logits();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which of plumb's own kernels depend on the batch, and by how much: the report says so, in both
-// directions.
+// Which of plumb's own kernels give a row other bits in batches of other sizes, and by how much.
+// Checks reports on kernels that do and on kernels that do not.
 #include "cases/studies/invariance.h"
 
 #include <gtest/gtest.h>
@@ -32,7 +32,7 @@ TEST(Invariance, RowsOfANormDoNotDependOnTheBatch) {
   EXPECT_TRUE(result.differs.empty()) << result.differs.front().tensor;
 }
 
-// Up to 16 tokens the fused kernel adds up in another order.
+// For up to 16 tokens the fused kernel adds in another order.
 TEST(Invariance, TheSmallPathOfTheFusedMixingEndsAtSixteenTokens) {
   const InvarianceResult result =
       measure("mhc_fused_post_pre/rows_17/eager", {1, 2, 16, 17, 24}, "sim-gfx942");
@@ -45,7 +45,7 @@ TEST(Invariance, TheSmallPathOfTheFusedMixingEndsAtSixteenTokens) {
   EXPECT_NE(result.differs[0].alone, result.differs[0].in_batch);
 }
 
-// The tile plan cuts a request where the whole batch's work says, not the request's own.
+// The tile plan splits a request depending on the work of the whole batch.
 TEST(Invariance, TheSplitsOfADecodeDependOnTheBatch) {
   const InvarianceResult result = measure("sparse_mla_decode/v4_flash_c4a/eager", {1, 2, 16});
   EXPECT_EQ(result.not_measured, "");

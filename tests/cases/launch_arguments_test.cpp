@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A kernel in another language gets a case's tensors as the case has them.
+// A kernel in another language receives a case's tensors with the case's shapes, strides and
+// dtypes.
 #include "cases/tables/launch_arguments.h"
 
 #include <fmt/format.h>
@@ -23,7 +24,8 @@
 namespace plumb::cases {
 namespace launch_arguments_test {
 
-// An op's entry has no data, so that each thread finds what was launched here.
+// Where the fake entry below records the launch of this thread. An entry's function has no argument
+// for it.
 struct Launched {
   const OpDefinition* op;
   std::vector<std::byte> frozen;
@@ -57,7 +59,7 @@ std::size_t bytes_of(const TensorSpec& spec) {
   return static_cast<std::size_t>(last + 1) * size_of(spec.dtype);
 }
 
-// Addresses without memory: nothing reads what is there.
+// Gives each tensor an address range without memory, because nothing accesses it.
 struct PlacedCase {
   TensorSet tensors;
   DeviceTensors addresses;
@@ -78,7 +80,7 @@ std::string text_of(const std::vector<std::int64_t>& shape,
   return fmt::format("[{}] strides [{}]", fmt::join(shape, ", "), fmt::join(strides, ", "));
 }
 
-// One element has no next one.
+// Strides with 0 in dimensions of one element, where the stride has no effect.
 std::vector<std::int64_t> used(std::vector<std::int64_t> strides,
                                const std::vector<std::int64_t>& shape) {
   for (std::size_t i = 0; i < strides.size(); ++i) {
@@ -123,11 +125,12 @@ std::string difference(const Case& which, const device::Properties& platform) {
   for (const HostTensor& tensor : launch.placed.tensors.all()) {
     const TensorSpec& spec = tensor.spec();
     const auto found = launch.find(spec.name);
-    if (found == launch.arguments.end()) continue;  // <name>_before
+    if (found == launch.arguments.end()) continue;  // <name>_before is no argument
     const auto* given = std::get_if<LaunchTensor>(&found->value);
     std::vector<std::int64_t> shape = spec.shape;
     if (!shape.empty()) shape.front() = rows_there(spec);
-    // A call does not contain the number of rows behind its own.
+    // For tensors with rows beyond those of the call, the number of rows is not among the
+    // arguments.
     const std::string described = which.op->table->describe(spec);
     const bool longer = described.find("more_") != std::string::npos ||
                         described.find("extra_tokens") != std::string::npos ||
@@ -160,7 +163,8 @@ TEST(LaunchArguments, AreTheTensorsOfEveryCase) {
   EXPECT_GT(rows.size(), 100U);
 }
 
-// Behind the workspace lie rows that an index outside of it would name.
+// The case's kv tensor has more rows than the call's workspace (kv_rows), to catch indices outside
+// of the workspace. The argument must end with the workspace.
 TEST(LaunchArguments, EndWithTheRowsOfTheCall) {
   const Case& which = find_case("sparse_mla_prefill/holes/eager");
   const LaunchedCase given(which, device::open_device("sim-sm90")->properties());

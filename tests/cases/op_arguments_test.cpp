@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The arguments of an op come from its table, as everything else about its tensors.
+// The arguments of an op are derived from its table, as everything else about its tensors.
 #include "cases/tables/op_arguments.h"
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@
 namespace plumb::cases {
 namespace op_arguments_test {
 
-// What the tables say of each op, and a page that was made of it.
+// docs/operations/arguments.md must equal the page that is made from the tables.
 TEST(OpArguments, PageIsMadeOfTheTables) {
   std::ifstream file(std::filesystem::path(PLUMB_SOURCE_DIR) / "docs/operations/arguments.md");
   const std::string page(std::istreambuf_iterator<char>(file), {});
@@ -69,7 +69,7 @@ Formula biased_members(TablePart<BiasedParams>& t) {
   t.output("out", &BiasedParams::out, {rows, columns});
   return rows;
 }
-// Not table_of: without its bias the table is refused.
+// Built by hand instead of with table_of: without the line for its bias the table is refused.
 OpTable biased_table(bool has_bias) {
   OpTable table(sizeof(BiasedParams));
   TablePart<BiasedParams> part(table);
@@ -87,7 +87,7 @@ struct BiasedProblem : TableProblem<BiasedParams> {
   double cost() const override { return 1; }
 };
 
-// What a launch of plumb bench is given, and the bytes that it counts for it.
+// The bias pointer of a launch of plumb bench, and the bytes that plumb bench counts for it.
 struct BenchedLaunch {
   const float* bias = nullptr;
   double bytes = 0;
@@ -120,7 +120,7 @@ bool has_bias_of(const std::vector<Named>& all) {
   return std::any_of(all.begin(), all.end(), [](const Named& one) { return one.name == "bias"; });
 }
 
-// Why a call of Python's with x and out alone is refused. "": it is not.
+// Why a call from Python with only x and out is refused; "" if it is accepted.
 std::string refusal_without_bias(const OpDefinition& op) {
   const std::vector<float> numbers(2 * 3);
   const auto* data = reinterpret_cast<const std::byte*>(numbers.data());
@@ -135,8 +135,8 @@ std::string refusal_without_bias(const OpDefinition& op) {
   }
 }
 
-// A line in the table is all that a tensor needs: host tensors, launch, record of a call, recorded
-// launch, plumb show, plumb bench, the page of arguments and Python have it.
+// One line in the table is enough for a new tensor: host tensors, launch, recorded call, recorded
+// launch, plumb show, plumb bench, the page of arguments and Python all have it.
 TEST(OpArguments, ATensorInTheTableIsEverywhere) {
   Row row;
   row.op = "biased";
@@ -179,7 +179,7 @@ TEST(OpArguments, ATensorInTheTableIsEverywhere) {
   }
 }
 
-// Only a machine with the device launches them.
+// Checks that the rows exist. Launching them needs a real device.
 TEST(BenchedOps, AreRowsOfTheirOps) {
   const auto device = device::open_device("sim-sm90");
   for (const tools::DeviceOp& benched : tools::device_ops()) {

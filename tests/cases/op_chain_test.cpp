@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A chain of ops on the simulator, each judged on the bytes that the device gave it.
+// A chain of ops on the simulator. Each op is judged on the bytes that the device gave it.
 #include "cases/drivers/op_chain.h"
 
 #include <gtest/gtest.h>
@@ -23,8 +23,8 @@ Row row(std::string_view op, const std::map<std::string, std::int64_t>& integers
 
 Step all_live(std::uint64_t seed) { return {seed, kTokens, Fill::real, DeadRows::zero}; }
 
-// The residual stream of one sublayer: input norm, mixing, a projection for the sublayer, mixing
-// back.
+// The residual stream of one sublayer: input norm, mixing, a projection in place of the sublayer,
+// mixing back.
 void add_residual_stream(OpChain& chain) {
   chain.add("input_norm", row("mtp_input_rms_norm", {{"tokens", kTokens}, {"hidden", kHidden}}),
             all_live(1));
@@ -74,7 +74,7 @@ TEST_P(ChainTest, EveryLinkIsRightOnItsOwnInputs) {
     EXPECT_TRUE(verdict.passed());
     EXPECT_GE(compared(verdict), kTokens * kHidden) << verdict.link;
   }
-  // What was fed arrived, and is not what the fill had put there.
+  // The fed bytes arrived, and differ from those that the fill had written.
   EXPECT_EQ(chain.stored("post", "comb").bytes(), chain.stored("pre", "comb").bytes());
   EXPECT_NE(chain.stored("post", "comb").bytes(), chain.input("post", "comb").bytes());
 }
@@ -100,7 +100,7 @@ TEST_P(ChainTest, AReplayOfTheWholeChainIsRightForOtherInputs) {
   EXPECT_NE(results[0], results[1]);
 }
 
-// The link behind a broken one is right on what it was given: only the broken one is blamed.
+// The link after the broken one is right for the inputs that it got, so only the broken one fails.
 TEST_P(ChainTest, OnlyTheBrokenLinkIsBlamed) {
   const auto mutants = all_mutants();
   const auto mutant = std::find_if(mutants.begin(), mutants.end(), [](const Mutant& m) {
@@ -130,7 +130,7 @@ TEST_P(ChainTest, WhatDoesNotFitIsRefusedByName) {
   EXPECT_THROW(ad_hoc_row(find_op("rms_norm"), {{"hiden", 1}}), BadRow);
 }
 
-// Rows may say how many tokens or rows a call has, but not fewer than their fill makes.
+// A row may set how many tokens or rows a call has, but not fewer than its fill makes.
 TEST_P(ChainTest, ARowThatItsInputsDoNotFitIntoIsRefused) {
   const Step full{.live = 4};
   const std::vector<std::pair<const char*, std::map<std::string, std::int64_t>>> rows{

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tables of ops: a right one gives tensors, launches and rows, a wrong one is refused.
+// Op tables: a right table gives tensors, launches and rows; a wrong table is refused.
 #include "cases/tables/op_table.h"
 
 #include <gtest/gtest.h>
@@ -59,7 +59,7 @@ Row row_of(std::int64_t rows, std::int64_t pairs, std::int64_t gap, std::int64_t
   return row;
 }
 
-// A call of the sample: parameters of a row, tensors somewhere.
+// A launch of the sample op for a row, with arbitrary tensor addresses.
 class SampleCall {
  public:
   explicit SampleCall(const Row& row) : params_(table_of<members>()) {
@@ -138,7 +138,8 @@ TEST(OpTable, ACallThatNoRowDescribesIsRefused) {
   EXPECT_EQ(refused([](P&) {}), "accepted");
 }
 
-// A row has parameters for the usual ones; an engine's may be any.
+// Row parameters give floats their usual values only. A float of an engine's call may have any
+// value, and is then set in the row as it is.
 TEST(OpTable, AnyNumberOfACallGoesIntoItsRow) {
   SampleCall call(row_of(3, 4, 1, 1));
   call.params().eps = 0.25F;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Points in words, and cases at one of them.
+// Points as text, and cases that run at one given point.
 #include "cases/drivers/point_text.h"
 
 #include <gtest/gtest.h>
@@ -55,7 +55,8 @@ TEST(NamedPoints, AreTheOnlyOnesThatRun) {
   EXPECT_EQ(one.points, 1);
   options.point = point_from("fill=real,live=1");
   EXPECT_LT(one.launches, run_case(which, options).launches);
-  // A live row in each of two replays, where the smallest batch that is compared has more.
+  // `one` compared one live row in each of two replays. Even the smallest compared batch of `all`
+  // has more.
   EXPECT_LT(one.tensors.front().elements_compared * all.points,
             all.tensors.front().elements_compared);
 }

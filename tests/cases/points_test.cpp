@@ -111,13 +111,15 @@ TEST(Points, TheFirstAloneIsComparedWithOneMoreLaunch) {
   const CaseResult foreign = run_case(which, options);
   EXPECT_EQ(foreign.launches, 2 * foreign.points);
   for (const Point& point : points_of(which.id(), Tier::full)) EXPECT_EQ(point.first_compared, 0);
-  // Zeros that nobody has written would be right where zeros are expected.
+  // Over poison of zeros an unwritten element passes if zero is expected, unless the launch is
+  // repeated over other poison.
   for (const Point& point : points_of(which.id(), Tier::standard)) {
     EXPECT_TRUE(point.first_compared == 0 || point.poison != Poison::zero);
   }
 }
 
-// A plug-in's case compares each launch, and takes all steps but where its tier has always cut it.
+// A plug-in's case compares each launch, and runs all steps, unless the default tier limits it to
+// three.
 TEST(Points, OfAPlugInLoseNothing) {
   const Case which = find_case("mhc_pre/rows_1025/full_graph");
   RunOptions options;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A row of any op may widen its strides, move its rows apart and set the numbers of its struct.
-// Kernels that take these for what they usually are fail there, and only there.
+// A row of any op may widen its strides, move its rows apart and set floats of its struct. Kernels
+// that assume the usual values fail in such rows, and only there.
 #include <gtest/gtest.h>
 #include <plumb/ops/norm.h>
 
@@ -20,7 +20,7 @@ namespace widened_rows_test {
 
 using Settings = std::vector<std::pair<std::string, std::string>>;
 
-// Of a case whose op's launcher changes the parameters first.
+// Outcome of a case whose launcher changes the parameters before it launches.
 template <class Params>
 Outcome outcome_with(const std::string& name, void (*change)(Params&), const Settings& settings) {
   static device::OpEntry own;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Compares the matrix units of an sm90 card with reference/matrix_unit.h, bit for bit, over random
-// and structured sums. Prints "N of N equal" for each unit and the first differences. Exit code 1
-// where one differs.
+// and structured sums. Prints "N of N equal" for each unit, and the first differences. The exit
+// code is 1 if any sum differs.
 //
-// A block of 128 threads computes 64 x 8 sums. A row of operands has 32 bytes per instruction,
-// whatever the format, and the fragments of all formats are the same 32-bit words: thread t of a
-// group of four holds words t and t + 4 of rows g and g + 8.
+// A block of 128 threads computes 64 x 8 sums. A row of operands has 32 bytes per instruction in
+// every format, so fragments of all formats are the same 32-bit words: thread t of a group of four
+// has words t and t + 4 of rows g and g + 8.
 #include <cuda_runtime.h>
 
 #include <algorithm>
@@ -36,7 +36,7 @@ __device__ std::uint32_t word(const std::uint8_t* rows, int row, int steps, int 
   return result;
 }
 
-// K-major, not swizzled: two core matrices of 8 rows x 16 bytes, 128 bytes apart.
+// wgmma descriptor: K-major, not swizzled, two core matrices of 8 rows x 16 bytes, 128 bytes apart.
 __device__ std::uint64_t descriptor(const void* shared) {
   const auto address = static_cast<std::uint64_t>(__cvta_generic_to_shared(shared));
   constexpr std::uint64_t kApart = 128 >> 4;
@@ -68,7 +68,8 @@ __device__ void warp_step(float (&d)[4], const std::uint32_t (&a)[4], const std:
 
 constexpr int kMostSteps = 8;
 
-// sums += a b, [blocks, 64, 8] of a [blocks, 64, steps x 32 bytes] and b [blocks, 8, the same].
+// sums += a b. a: [blocks, 64, steps x 32 bytes], b: [blocks, 8, steps x 32 bytes], sums: [blocks,
+// 64, 8].
 template <Operation kOperation>
 __global__ void __launch_bounds__(128)
     multiply(const std::uint8_t* a, const std::uint8_t* b, float* sums, int steps) {
@@ -107,7 +108,7 @@ void check(cudaError_t status) {
   std::exit(2);
 }
 
-// What the operands of a block are like. A block has steps of its own number too.
+// Kind of the operands of a block; block b has kind b % kFills.
 enum Fill {
   similar,
   wide,
@@ -129,7 +130,8 @@ std::uint64_t random_bits(std::uint64_t counter) {
   return z ^ (z >> 31);
 }
 
-// A number of `places` significand bits below the first, and an exponent in [least, least + count).
+// A number with `places` significand bits behind the first one, and an exponent in [least, least +
+// count).
 float number(std::uint64_t r, int places, int least, int count) {
   const auto significand = static_cast<double>(1 + std::ldexp(r >> 40 & 0x7fffff, -23));
   const double cut = std::floor(std::ldexp(significand, places));
@@ -138,7 +140,8 @@ float number(std::uint64_t r, int places, int least, int count) {
 }
 
 struct Format {
-  int places, least, most, bytes;  // exponents of normal numbers
+  // places: significand bits behind the first; least, most: exponents of normal numbers
+  int places, least, most, bytes;
 };
 constexpr Format kBf16{7, -126, 127, 2}, kE4m3{3, -6, 8, 1}, kTf32{10, -126, 127, 4};
 
@@ -151,7 +154,7 @@ float operand(const Format& format, Fill fill, bool left, std::uint64_t r) {
     case structured: return r % 4 == 0 ? 1 : r % 4 == 1 ? 1.125F : r % 4 == 2 ? 1.5F : 1.875F;
     case any_code:  // no product reaches infinity
       return number(r, format.places, narrow ? -6 : -60, narrow ? 14 : 120);
-    case subnormal:  // on the left, normal numbers on the right
+    case subnormal:  // left operands only; right ones are normal
       if (!left) return number(r, format.places, narrow ? -6 : 0, narrow ? 14 : 40);
       return std::ldexp(number(r, 2, 0, 2),
                         format.least - format.places + static_cast<int>(r >> 9 & 3));
@@ -175,7 +178,7 @@ float accumulator(const Format& format, Fill fill, std::uint64_t r) {
 
 std::uint32_t code(const Format& format, float x) {
   const auto bits = std::bit_cast<std::uint32_t>(x);
-  if (format.bytes == 4) return bits & ~0x1fffU;  // a unit does not read what tf32 has not
+  if (format.bytes == 4) return bits & ~0x1fffU;  // a unit ignores the bits that tf32 does not have
   if (format.bytes != 1) return bits >> (32 - 8 * format.bytes);
   const std::uint32_t sign = bits >> 24 & 0x80;
   const float size = std::min(std::abs(x), 448.0F);
@@ -191,7 +194,7 @@ float value(const Format& format, std::uint32_t code) {
   return code & 0x80 ? -magnitude : magnitude;
 }
 
-// Operands of all blocks as codes and as the numbers that they are.
+// Operands of all blocks, as codes and as the values of these codes.
 struct Operands {
   std::vector<std::uint8_t> codes;
   std::vector<float> values;
@@ -290,7 +293,7 @@ bool test(const char* name, const MatrixUnit& unit, const Format& format, std::i
 
 int main(int count, char** arguments) {
   using namespace plumb::reference;
-  // Blocks of 512 sums, three lengths of chains each.
+  // Number of blocks of 512 sums, for each of three lengths of chains.
   const std::int64_t blocks = count > 1 ? std::max(8LL, std::atoll(arguments[1])) : 1024;
   MatrixUnit tf32 = kSm90Bf16;
   tf32.step = 8;

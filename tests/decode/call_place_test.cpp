@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where a call stands in a step is known as numbers. Matrices follow from these, never from the
-// name that reports print.
+// The place of a call in a step consists of numbers. Seeds of the projection matrices follow from
+// these numbers and never from the name that reports print.
 #include <gtest/gtest.h>
 
 #include "decode/engine/calls.h"
@@ -69,7 +69,7 @@ TEST(DecodeCallPlace, EachLayerModelAndProjectionHasAMatrixOfItsOwn) {
   EXPECT_NE(seed_at(drafted(place), Projection::q), seed);
 }
 
-// Steps that were recorded once can be taken again.
+// Fixed seeds: a step that was recorded by an earlier version can be run again.
 TEST(DecodeCallPlace, MatricesAreThoseOfEarlierVersions) {
   EXPECT_EQ(seed_at(layer_place(1, "any"), Projection::q), 0x9bd02fb8bac0646fu);
   EXPECT_EQ(seed_at(drafted(layer_place(0, "any")), Projection::q), 0xc8fbe0bbd5662ccfu);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Records of calls that differ from their rows: padded rows, and rows of more requests.
+// Records of calls whose tensors differ from the row's: padded rows, and tables of more requests.
 #include "decode/recording/call_record.h"
 
 #include <gtest/gtest.h>
@@ -77,7 +77,7 @@ TEST(CallRecord, HasThePitchOfRowsThatTheCallerPads) {
   EXPECT_EQ(table.rows, 2);
   EXPECT_EQ(table.row_bytes, kTableStride * 4);
   EXPECT_EQ(binding(record, "cache").rows, 7);
-  EXPECT_EQ(binding(record, "q").row_bytes, 0);  // as far apart as the row's
+  EXPECT_EQ(binding(record, "q").row_bytes, 0);  // 0: the distance of rows is the row's
 }
 
 TEST(CallRecord, HasNoPitchWhereTheCallerPadsAsTheRowDoes) {

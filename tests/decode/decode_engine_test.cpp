@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The decode step of device/decode on simulated platforms: every op of it is right on the bytes
-// that it was given, a replay gives the bits of the same step run eagerly, and what stands in
-// padding reaches no live row.
+// A decode step on simulated platforms: every op is right on the bytes that it read, a replay gives
+// the bits of the same step run eagerly, and the contents of padding do not change a live row.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,7 +21,7 @@ using device::decode::Policies;
 using device::decode::small_geometry;
 using Ids = std::vector<std::uint64_t>;
 
-// An engine on a device of its own, with a few requests of different length.
+// An engine on its own device, and four requests of different lengths.
 struct Serving {
   Serving(const std::string& platform, GraphMode mode, const Geometry& geometry = small_geometry(4),
           const Policies& policies = {}, const device::Conditions& conditions = {})
@@ -30,7 +29,8 @@ struct Serving {
         ops(device::builtin_implementation(platform)),
         engine(*device, ops, geometry, mode, policies) {}
 
-  // Shorter than the window, longer than what the top-k keeps, past one and past two long states.
+  // Shorter than the window, longer than the top-k keeps, and longer than one and than two C128A
+  // states (128 tokens each).
   void admit_all() {
     const std::int64_t tokens[] = {5, 90, 140, 300};
     for (std::uint64_t id = 0; id < 4; ++id) engine.admit(id + 1, tokens[id]);
@@ -104,7 +104,8 @@ INSTANTIATE_TEST_SUITE_P(Platforms, DecodeEngine,
                            return name;
                          });
 
-// vLLM #42444, in the step as a whole.
+// Captures with the attention state of the warm-up, as in vLLM #42444: its plan is made already, so
+// the graph contains no planner.
 class WarmUpStateCaptured final : public device::decode::CapturePolicy {
  public:
   Choice choose(const State& warm_up, const MakeState&) const override {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the host half of a decode step may get wrong with graphs (faults/decode/graph_policies.h):
-// that it shows, and by which check.
+// Faults of the host with graphs (faults/decode/graph_policies.h): each is seen, and by the check
+// named here.
 #include <gtest/gtest.h>
 
 #include "faults/decode/graph_policies.h"
@@ -36,7 +36,7 @@ const std::vector<Ids>& shrinking() {
   return steps;
 }
 
-// Whether some live row of the schedule differs from the same step run eagerly without the fault.
+// Whether a live row of the schedule differs from the same step run eagerly without the fault.
 bool differs(const ServingOptions& faulty, const std::vector<Ids>& schedule, bool capture = true) {
   ServingOptions right = faulty;
   right.policies = {};
@@ -67,7 +67,7 @@ std::vector<std::string> kernels(const std::vector<device::GraphNode>& nodes) {
   return names;
 }
 
-// Whether the graph of a step of two holds the kernels of the eager step on fresh state.
+// Whether the graph of a step of two requests holds the kernels of the eager step with fresh state.
 bool holds_the_eager_kernels(const ServingOptions& options) {
   Serving serving(options);
   serving.admit_all();
@@ -92,13 +92,14 @@ TEST(DecodeGraphFaults, APlannerInFrontOfTheGraph) {
   EXPECT_FALSE(holds_the_eager_kernels(options));
 }
 
-// A piecewise graph holds no attention: neither fault is one there.
+// A piecewise graph contains no attention, so neither fault has an effect there.
 TEST(DecodeGraphFaults, TheStateOfTheWarmUpMayServeAPiecewiseCapture) {
   EXPECT_FALSE(
       differs(with<WarmUpStateCaptured>(GraphMode::piecewise, &Policies::capture), shrinking()));
 }
 
-// Every replay plans anew where the freed plan was, so that only its addresses give it away.
+// Every replay plans again in the freed memory, so results are right. Only the graph's addresses,
+// which its engine no longer owns, show the fault.
 TEST(DecodeGraphFaults, AFreshStateThatIsFreedBehindItsGraph) {
   const auto options = with<FreshStateFreed>(GraphMode::full, &Policies::capture);
   EXPECT_TRUE(holds_the_eager_kernels(options));
@@ -177,7 +178,7 @@ TEST(DecodeGraphFaults, SlicesThatFollowTheDataAreCapturedAnew) {
   }
 }
 
-// Two steps are enqueued before anybody waits: the second's inputs may come before the first has
+// Enqueues two steps before a wait: the inputs of the second may be copied before the first has
 // read its own.
 bool differs_after_steps_in_flight(const ServingOptions& faulty) {
   ServingOptions right = faulty;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A decode step under graphs, in every mode: live rows have the bits of the same step run eagerly
-// on fresh state, whatever the batches before it were; graphs hold the kernels of the eager step;
-// and a steady schedule captures nothing and waits for nothing.
+// A decode step in every graph mode. Live rows have the bits of the same step run eagerly with
+// fresh state, whatever the earlier batches were. Graphs hold the kernels of the eager step. A
+// steady schedule captures nothing and never waits for the device.
 #include <gtest/gtest.h>
 
 #include "decode/graphs/breakable_graphs.h"
@@ -37,7 +37,7 @@ Geometry with_drafter(std::int64_t requests, std::int64_t speculated = 0) {
   return geometry;
 }
 
-// Shrinking to nothing, growing, permuted, and back to the first.
+// Batches by step: the batch shrinks to no request, grows, permutes, and returns to the first one.
 const std::vector<Ids>& schedule() {
   static const std::vector<Ids> steps{
       {1, 2, 3, 4, 5}, {1, 2, 4},       {4, 1},         {3}, {}, {2}, {2, 3, 6},
@@ -260,7 +260,7 @@ TEST(DecodeModes, V4AndItsDrafterBreakUnlessTheUserSaysOtherwise) {
   }
 }
 
-// The C4A layer breaks twice with nothing between: a graph without nodes stands there.
+// The C4A layer breaks twice in a row. The graph between the two breaks is empty.
 TEST(DecodeModes, ABreakableCaptureIsGraphsAroundEveryBreak) {
   Serving serving({.mode = GraphMode::breakable});
   serving.admit_all();
@@ -283,7 +283,7 @@ TEST(DecodeModes, ABreakableCaptureIsGraphsAroundEveryBreak) {
   }
 }
 
-// A model whose one segment enqueues nothing and does what a test wants.
+// A model with a single segment, which enqueues nothing and calls a function of the test.
 class OneSegment final : public device::decode::Model {
  public:
   explicit OneSegment(std::function<void()> run) : run_(std::move(run)) {}

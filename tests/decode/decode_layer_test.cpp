@@ -2,9 +2,9 @@
 //
 // A whole decode layer on the simulator: MTP input norm, mhc_pre, q and kv norms, cache insert,
 // indexer, top-k, ragged mapping, sparse MLA over window and compressed cache, inverse RoPE,
-// mhc_post, router. Each op consumes what the device stored before it, and each is judged on
-// exactly those bytes. What lies between, the projections, are seeded linear maps; compressed
-// entries and earlier tokens are a pure function of request and position.
+// mhc_post, router. Each op reads what the device stored before it, and is judged on exactly those
+// bytes. The projections between them are seeded linear maps. Compressed entries and earlier tokens
+// are functions of request and position only.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,20 +22,20 @@ namespace decode_layer_test {
 using Integers = std::map<std::string, std::int64_t>;
 using Words = std::map<std::string, std::string>;
 
-// Four requests: shorter than the window, just past it, longer, and with fewer compressed states
-// than the top-k keeps.
+// Four requests: with 1 compressed state, fewer than the top-k keeps; just past the window of 128;
+// far past it; and inside it, with 19 states, more than the top-k keeps.
 constexpr std::array<std::int64_t, 4> kPositions{3, 130, 200, 77};
 constexpr std::int64_t kTokens = kPositions.size(), kHidden = 512, kHeads = 2, kLora = 256;
 constexpr std::int64_t kWindow = 128, kPage = 64, kContext = 256, kRatio = 4;
 constexpr std::int64_t kTopK = 16, kIndexHeads = 8;
-constexpr std::int64_t kBlocks = kContext / kPage;          // of a request's block table
-constexpr std::int64_t kStates = kContext / kRatio;         // compressed, of a request
-constexpr std::int64_t kRowsOfWriter = kTokens * kContext;  // its pool then has blocks enough
-constexpr std::int64_t kNewest = kRowsOfWriter - kTokens;   // this step's rows of the writer
+constexpr std::int64_t kBlocks = kContext / kPage;          // entries of a request's block table
+constexpr std::int64_t kStates = kContext / kRatio;         // compressed states of a request
+constexpr std::int64_t kRowsOfWriter = kTokens * kContext;  // so that the pool has all blocks
+constexpr std::int64_t kNewest = kRowsOfWriter - kTokens;   // first row of this step's tokens
 
 std::int64_t compressed_length(std::int64_t request) { return (kPositions[request] + 1) / kRatio; }
 
-// Physical blocks of the window cache, in no order; only those that hold tokens are used.
+// Physical blocks of the window cache, in arbitrary order. 0: not used.
 std::int64_t block_of(std::int64_t request, std::int64_t block) {
   constexpr std::array<std::array<std::int64_t, 4>, 4> kTable{
       {{7, 0, 0, 0}, {3, 11, 5, 0}, {1, 9, 4, 12}, {10, 2, 0, 0}}};
@@ -64,7 +64,7 @@ void set(OpChain& chain, std::string_view link, std::string_view tensor,
   for (std::int64_t i = 0; i < host.elements(); ++i) host.data<T>()[i] = static_cast<T>(value(i));
 }
 
-// One physical block per request: the whole row of its table.
+// Each request has one physical block of states: all entries of its table name that block.
 void set_compressed_table(OpChain& chain, std::string_view link) {
   const std::int64_t columns = chain.input(link, "block_table").columns();
   set<std::int32_t>(chain, link, "block_table",
@@ -73,7 +73,7 @@ void set_compressed_table(OpChain& chain, std::string_view link) {
 
 std::int64_t position(std::int64_t token) { return kPositions[static_cast<std::size_t>(token)]; }
 
-// cos | sin of every position, as a model has them.
+// cos | sin of every position, as models compute them.
 void set_angles(OpChain& chain, std::string_view link) {
   HostTensor& table = chain.input(link, "cos_sin");
   const std::int64_t half = table.columns() / 2;
@@ -87,7 +87,7 @@ void set_angles(OpChain& chain, std::string_view link) {
   }
 }
 
-// Row i of a writer's mapping: earlier tokens first, then this step's; -1 where there is none.
+// Slot of row i of a cache writer: earlier tokens first, then this step's; -1: no token.
 std::int64_t writer_slot(std::int64_t i) {
   if (i >= kNewest) return slot_of(i - kNewest, position(i - kNewest));
   const std::int64_t request = i / kContext, at = i % kContext;
@@ -204,7 +204,7 @@ void add_attention(OpChain& chain) {
   chain.feed_rows("attention", "extra_indices", "ragged_top_k", "flat", {.count = kTokens * kTopK});
   chain.feed("attention", "extra_indptr", "ragged_top_k", "indptr");
   chain.add("inverse_rope", row("inverse_rope", {{"tokens", kTokens}, {"heads", kHeads}}),
-            live(kTokens, 4));  // the positions and angles of q_norm
+            live(kTokens, 4));  // same positions and angles as q_norm
   chain.feed("inverse_rope", "x_before", "attention", "out");
   chain.feed("inverse_rope", "positions", "q_norm", "positions");
 }
@@ -261,7 +261,7 @@ TEST_P(DecodeLayer, EveryOpIsRightOnTheBytesBeforeIt) {
   }
 }
 
-// What no single op can know: the layer's metadata names what its caches hold.
+// No single op can check this: the metadata must name slots that the layer's caches have filled.
 TEST_P(DecodeLayer, EveryCandidateIsATokenOfItsRequest) {
   OpChain chain(GetParam(), {}, device::builtin_implementation(GetParam()));
   build(chain);
@@ -305,7 +305,7 @@ TEST_P(DecodeLayer, AReplayGivesTheSameBits) {
   EXPECT_EQ(chain.stored("router", "weights").bytes(), eager);
 }
 
-// A fault in one op is blamed on that op, although everything behind it consumed its results.
+// A fault in one op is blamed on that op only, although all later ops read its results.
 TEST_P(DecodeLayer, OnlyTheBrokenOpIsBlamed) {
   for (const std::string name : {"mhc_mean_square_over_hidden", "mhc_comb_transposed"}) {
     const auto mutants = all_mutants();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Long random schedules: nothing fails and nothing grows. Minutes, so only with PLUMB_FULL=1 in the
-// environment; that growth would be seen is tested always.
+// Long random schedules: no step fails, and memory does not grow. They take minutes, so they run
+// only with PLUMB_FULL=1 in the environment. The test that growth would be seen always runs.
 #include <gtest/gtest.h>
 #include <malloc.h>
 
@@ -23,7 +23,7 @@ namespace decode_long_test {
 
 using device::decode::GraphMode;
 
-// What an engine has of its device.
+// Memory and graphs that an engine holds on its device.
 struct Usage {
   std::int64_t bytes = 0, allocations = 0, graphs = 0;
 };
@@ -59,7 +59,7 @@ class Meter final : public device::ForwardingDevice {
   Usage usage_;
 };
 
-// The most of a range of steps, and of the process that took them; and what a step took.
+// Peaks over a range of steps, of the device and of the process, and the time of the steps.
 struct Peak {
   Usage device;
   std::size_t host = 0;
@@ -79,9 +79,10 @@ struct Peak {
 constexpr std::int64_t kSteps = 300, kCompared = 50;
 
 struct Growth {
-  Peak first, last;  // of kCompared steps each
+  Peak first, last;  // over the first and the last kCompared steps
 
-  // None by a byte on the device; a hundredth in the process, whose allocator has gaps.
+  // On the device a single byte counts as growth. The process may grow by 1 %, because its
+  // allocator leaves gaps.
   bool any() const {
     return last.device.bytes > first.device.bytes ||
            last.device.allocations > first.device.allocations ||
@@ -100,7 +101,8 @@ std::ostream& operator<<(std::ostream& out, const Growth& growth) {
 
 double processor_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
-// By the engine alone: who watches it remembers more with every new number of tokens.
+// Runs the schedule without checks of the steps: these (decode/watch) keep a record for every new
+// number of tokens, so that memory would grow.
 Growth serve(DecodeSetup setup, const ScheduleShape& shape) {
   const Meter* meter = nullptr;
   setup.wrap = [&](std::unique_ptr<device::Device> inner) -> std::unique_ptr<device::Device> {
@@ -170,7 +172,7 @@ INSTANTIATE_TEST_SUITE_P(Modes, LongSchedules,
                                          GraphMode::breakable),
                          [](const auto& mode) { return std::string(name_of(mode.param)); });
 
-// A fault of which the engine's memory or graphs grow.
+// Growth under a fault that makes memory or graphs of the engine grow.
 Growth of_fault(const std::string& name) {
   const auto& all = all_decode_faults();
   const auto fault =

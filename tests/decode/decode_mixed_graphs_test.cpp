@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Batches that are not uniform under graphs: each mode runs them as it has to, live rows have the
-// bits of the same step run eagerly. What every op of them is given is watched elsewhere
-// (decode_watch_test.cpp).
+// Batches that are not uniform, under graphs: each mode runs them as graph, in pieces or eagerly,
+// and live rows have the bits of the same step run eagerly. decode_watch_test.cpp judges the ops of
+// such steps.
 #include <gtest/gtest.h>
 
 #include "tests/support/decode_serving.h"
@@ -28,7 +28,7 @@ constexpr GraphMode kModes[] = {GraphMode::none,
                                 GraphMode::full_and_piecewise,
                                 GraphMode::breakable};
 
-// Up to 24 tokens are captured, of steps of up to 48.
+// Steps have up to 48 tokens; sizes up to 24 are captured.
 Geometry mixing(std::int64_t speculated = 0) {
   Geometry geometry = small_geometry(8, speculated, 48);
   geometry.capture_sizes = {2, 8, 16, 24};
@@ -38,7 +38,7 @@ Geometry mixing(std::int64_t speculated = 0) {
 
 Scheduled prefill(std::uint64_t request, std::int64_t tokens) { return {request, tokens, true}; }
 
-// What the mode does with a batch that is mixed, and with one that is uniform   [10.1].
+// Kind of graph that a mode uses for a mixed and for a uniform batch   [10.1].
 struct Kinds {
   GraphKind mixed, uniform;
 };
@@ -55,8 +55,8 @@ Kinds kinds_of(GraphMode mode) {
   return {none, none};
 }
 
-// Chunks of prompts beside requests that decode, alone, and decodes after them; one batch is larger
-// than every captured size.
+// Chunks of prompts beside decodes, chunks alone, and decodes after them. One batch is larger than
+// every captured size.
 struct Step {
   Batch batch;
   bool uniform = false, fits = true;
@@ -81,7 +81,7 @@ void admit(Serving& serving) {
 
 class DecodeMixedGraphs : public testing::TestWithParam<GraphMode> {
  protected:
-  // The second is run eagerly.
+  // One engine uses graphs, the other runs eagerly.
   void expect_the_bits_of_eager_steps(const ServingOptions& options) {
     Serving graph(options), eager(options);
     for (Serving* serving : {&graph, &eager}) admit(*serving);
@@ -125,7 +125,8 @@ TEST_P(DecodeMixedGraphs, EachBatchIsRunAsTheModeSays) {
   }
 }
 
-// Fewer tokens than they may, with speculation: no batch of decodes is uniform then.
+// With speculation, requests with fewer query tokens than the maximum: these batches of decodes are
+// not uniform.
 TEST_P(DecodeMixedGraphs, PackedBatchesHaveTheBitsOfAnEagerStep) {
   const ServingOptions options{.mode = GetParam(), .geometry = mixing(2)};
   Serving graph(options), eager(options);
@@ -139,7 +140,7 @@ TEST_P(DecodeMixedGraphs, PackedBatchesHaveTheBitsOfAnEagerStep) {
   }
 }
 
-// V3.2: chunks of one token and of many, several prompts in one chunk, alone and beside decodes.
+// V3.2: chunks of one token and of many, several prompts in one chunk, with and without decodes.
 TEST_P(DecodeMixedGraphs, StepsOfV32HaveTheBitsOfAnEagerStep) {
   ServingOptions options{.mode = GetParam(),
                          .geometry = device::decode::small_v32_geometry(8, 0, 64, 48),
@@ -157,8 +158,8 @@ std::vector<std::string> kernels(const std::vector<device::GraphNode>& nodes) {
   return names;
 }
 
-// One graph serves the uniform and the mixed batches of its size: nothing that it holds depends on
-// who the tokens belong to.
+// One graph serves uniform and mixed batches of its size, because it does not depend on the
+// requests that own the tokens.
 TEST(DecodeMixedDispatch, PiecesAreSharedByAllBatchesOfASize) {
   Serving serving({.mode = GraphMode::piecewise, .geometry = mixing()});
   admit(serving);
@@ -173,7 +174,7 @@ TEST(DecodeMixedDispatch, PiecesAreSharedByAllBatchesOfASize) {
   EXPECT_EQ(serving.engine.latest().captures, 0);
 }
 
-// [10.2]: twice the tokens that decode, 512 at most, cut at what a step may have.
+// [10.2]: up to twice the number of decode tokens, at most 512 and the tokens of a step.
 TEST(DecodeMixedDispatch, CaptureSizesGoBeyondTheTokensThatDecode) {
   const auto largest = [](std::int64_t requests, std::int64_t speculated, std::int64_t batched) {
     return small_geometry(requests, speculated, batched).capture_sizes.back();
@@ -185,7 +186,7 @@ TEST(DecodeMixedDispatch, CaptureSizesGoBeyondTheTokensThatDecode) {
   EXPECT_EQ(largest(512, 0, 2048), 512);
 }
 
-// FULL graphs are of decodes only, of which there are no more than requests.
+// FULL graphs hold decodes only, so their size is at most the number of requests.
 TEST(DecodeMixedDispatch, NoFullGraphHasMoreTokensThanDecode) {
   Serving serving({.mode = GraphMode::full_and_piecewise, .geometry = mixing()});
   std::int64_t largest = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Prefill and mixed batches in the step of device/decode on simulated platforms: every op is right
-// on the bytes that it was given, and what does not fit is refused.
+// Prefill and mixed batches on simulated platforms: every op is right on the bytes that it read,
+// and a batch that does not fit is refused.
 #include <gtest/gtest.h>
 
 #include "decode/checks/candidates.h"
@@ -11,7 +11,7 @@ namespace plumb::tests {
 
 namespace decode_prefill_test {
 
-// Slots that the decode part attends and its requests do not own.
+// A line about a decode token whose attention reads a slot that its request does not own; "": none.
 std::string wrong_decode_candidates(PrefillServing& serving, const Calls& calls) {
   for (const CallRecorder::CallRecording* call : calls) {
     if (call->op != "sparse_mla_decode") continue;
@@ -42,7 +42,7 @@ class DecodePrefill : public testing::TestWithParam<std::string> {
   }
 };
 
-// One token, a whole prompt with more states than the top-k keeps, a prompt in three chunks.
+// One token; a whole prompt with more states than the top-k keeps; a prompt in three chunks.
 TEST_P(DecodePrefill, EveryOpOfOnePromptIsRight) {
   PrefillServing serving({GetParam()});
   expect_right(serving, {{prefill(1, 1)},
@@ -53,8 +53,8 @@ TEST_P(DecodePrefill, EveryOpOfOnePromptIsRight) {
                          {prefill(1, 2)}});
 }
 
-// Lengths around the ratio of a state (4), pages (8 tokens, 4 states), the window (16), the top-k
-// (16 states) and a long state (128); a chunk without a state, and one behind four requests.
+// Lengths around a compressed state (4 tokens), pages (8 tokens, 4 states), the window (16), the
+// top-k (16 states) and a long state (128); a chunk without a state; a chunk after four requests.
 TEST_P(DecodePrefill, EveryOpOfSeveralPromptsIsRight) {
   PrefillServing serving({GetParam()});
   expect_right(serving,
@@ -76,8 +76,8 @@ TEST_P(DecodePrefill, EveryOpOfAMixedBatchIsRight) {
                          {{2}, {6}}});
 }
 
-// With speculation some requests have fewer tokens than they may: these batches are packed, alone
-// and with prefills behind them.
+// With speculation, some requests have fewer tokens than the maximum. Such batches are packed, here
+// without and with prefills after them.
 TEST_P(DecodePrefill, EveryOpOfAPackedBatchIsRight) {
   PrefillServing serving({GetParam(), small_geometry(6, 3, 160)});
   serving.admit(1, 5);

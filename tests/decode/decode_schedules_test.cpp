@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What happens to a decode step beside requests that come and go: tokens that are not accepted,
-// prefixes that are shared, ranks without requests, padding and captures between steps, memory that
-// is somebody else's in between, an engine made anew, engines side by side.
+// Events of a decode schedule other than coming and ending requests: rejected tokens, shared
+// prefixes, idle ranks, padding and captures between steps, other users of the allocator, newly
+// created engines, engines side by side.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -129,7 +129,7 @@ const std::vector<Served>& all_served() {
   return kServed;
 }
 
-// In an allocator that is not quiet, and beside an engine made anew.
+// Other users of the allocator run between steps, and a newly created engine repeats the last step.
 DecodeSetup setup_of(const Served& served) {
   DecodeSetup setup;
   setup.platform = served.platform;
@@ -175,7 +175,7 @@ TEST(CleanRunners, SideBySideHaveTheResultsThatEachHasAlone) {
   }
 }
 
-// Every engine is given the same memory for what one op hands to the next.
+// All engines get the same memory for the residual streams, so they overwrite each other's.
 class OneForAll final : public device::ForwardingDevice {
  public:
   using ForwardingDevice::ForwardingDevice;
@@ -211,7 +211,7 @@ TEST(Runners, ThatShareMemoryAreSeen) {
   EXPECT_TRUE(result.found_by(Detector::alone));
 }
 
-// Right for the first few steps.
+// Right for the first 7 copies, then wrong: a new engine differs from an old one.
 class TiredMetadata final : public device::decode::MetadataPolicy {
  public:
   bool copies_indptr(std::int64_t copies) const override { return copies < 7; }

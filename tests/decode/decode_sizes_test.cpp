@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Steps of many requests under watch: 512 of them in the small geometry, and the shape of
-// production geometry at sizes that a simulator affords. Most of it takes minutes, so only with
-// PLUMB_FULL=1 in the environment.
+// Watched steps of many requests: 512 in the small geometry, and the shape of production geometry
+// in sizes that a simulator affords. Most tests take minutes, so they run only with PLUMB_FULL=1 in
+// the environment.
 #include <gtest/gtest.h>
 
 #include "decode/watch/watch.h"
@@ -25,7 +25,7 @@ void expect_clean(const DecodeSetup& setup, const ScheduleShape& shape) {
   EXPECT_EQ(result.steps, shape.steps);
 }
 
-// Of few captured sizes, each of which has copies of its own.
+// Few sizes are captured, because a watched engine keeps copies for each of them.
 DecodeSetup many(const std::string& platform, GraphMode mode, Geometry geometry) {
   DecodeSetup setup;
   setup.platform = platform;
@@ -42,7 +42,7 @@ Geometry of_512(std::vector<std::int64_t> sizes) {
   return geometry;
 }
 
-// One layer over short contexts, which are longer than what a top-k of 8 states keeps.
+// One layer, with short contexts that are still longer than a top-k of 8 states keeps.
 TEST(ManyRequests, InOneStepRaiseNoAlarm) {
   Geometry geometry = of_512({512});
   geometry.layers = {device::decode::Attention::c4a};
@@ -61,7 +61,8 @@ class FullTier : public testing::TestWithParam<GraphMode> {
 
 class ManyRequestsLong : public FullTier {};
 
-// 512, 128, 512 requests; live counts between the captured sizes; steps larger than all of them.
+// Batches of 512, 128, 512 requests; live counts between captured sizes; steps larger than all
+// sizes.
 TEST_P(ManyRequestsLong, RaiseNoAlarm) {
   const Geometry geometry = of_512({32, 256, 512});
   const char* platform = static_cast<int>(GetParam()) % 2 == 0 ? "sim-gfx942" : "sim-gfx950";
@@ -79,8 +80,8 @@ TEST_P(ManyRequestsLong, WithSpeculationRaiseNoAlarm) {
                {Traffic::random, Lengths::random, 3, 128, 4});
 }
 
-// Production geometry with a quarter of the heads, of the hidden size and of an eighth of the
-// requests; what its top-k keeps, and so the contexts, an eighth too.
+// Production geometry with a quarter of the heads and of the hidden size, and an eighth of the
+// top-k and so of the contexts.
 Geometry scaled_down(Geometry geometry) {
   geometry.heads = 4;
   geometry.hidden = 1792;

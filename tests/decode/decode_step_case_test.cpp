@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Decode steps as cases: what a row says is what is served, and a fault that it names is found.
+// Decode steps as cases: the engine is set up as the row says, and a fault named in the row is
+// found.
 #include <gtest/gtest.h>
 #include <plumb/ops/sparse_mla.h>
 
@@ -40,7 +41,7 @@ StepCaseResult run(const StepCase& which, bool diagnosed = false) {
   return run_decode_step(which, options, diagnosed);
 }
 
-// The steps of a case with ops of this implementation.
+// Watches the steps of a case with this implementation.
 WatchResult watch_with(const std::string& id, const Implementations& implementation) {
   ServedCase served = planted_case(decode_case(id), "sim-sm90", 0);
   served.setup.implementation = implementation;
@@ -51,7 +52,7 @@ const device::OpEntry& own_attention() {
   return *device::find_entry(device::builtin_implementation("sim-sm90"), "sparse_mla_decode");
 }
 
-// An attention that has the output alone, scaled.
+// An attention that writes only its output (no lse, no plan), with scores scaled by kScale.
 template <int kScale>
 Implementations output_alone() {
   device::OpEntry entry = own_attention();
@@ -108,7 +109,7 @@ TEST(DecodeStepCase, WhatTheRowSaysIsServed) {
   EXPECT_EQ(served.shape.seed, 8u);
 }
 
-// How many steps of its schedule a platform takes.
+// Number of steps that a platform runs; 0: the case is skipped.
 std::int64_t steps_of(const StepCase& which, const std::string& platform, bool divides) {
   RunOptions options;
   options.platform = platform;
@@ -127,7 +128,7 @@ TEST(DecodeStepCase, OneOfThePlatformsThatRunTheSameKernelsTakesAllSteps) {
   int longer_on_the_first = 0;
   for (const StepCase& which : decode_step_cases()) {
     const std::int64_t all = which.row.integer("steps");
-    // A mode that the model cannot have, or a row for real devices.
+    // skipped: a mode that the model does not support, or a row for real devices
     if (steps_of(which, "sim-sm90", true) == 0) continue;
     const std::int64_t half = std::max((all + 1) / 2, std::min<std::int64_t>(all, 2));
     EXPECT_EQ(steps_of(which, "sim-sm90", true), all) << which.id();
@@ -183,8 +184,7 @@ TEST(DecodeStepCase, WhatCannotBeIsSaid) {
   refuses({{"model", "v32"}, {"context", "128"}}, "context of 128 tokens; with v32 it is 129");
 }
 
-// The tokens and requests of a later chunk start elsewhere, and its lists in the middle of a
-// buffer.
+// Tokens and requests of a later chunk do not start at 0, and its lists start within a buffer.
 TEST(DecodeStepCase, ABurstIsMorePromptsThanTwoChunksTake) {
   for (const char* name : {"decode_step/v4_burst/full", "decode_step/v32_burst/full"}) {
     const ServedCase served = planted_case(decode_case(name), "sim-sm90", 0);
@@ -210,7 +210,7 @@ TEST(DecodeStepCase, ARowForRealDevicesIsSkipped) {
   EXPECT_EQ(result.outcome, Outcome::skipped);
 }
 
-// A block that a second request got while the first still has it.
+// A block that a second request got while the first one still owns it.
 TEST(DecodeStepCase, ABlockOfTwoRequestsIsPartOfAPrefixOrAFinding) {
   using Tables = std::vector<std::int32_t>;
   EXPECT_FALSE(block_of_two(Tables{1, 2, 3, 0, 4, 5, 6, 0}, 4));
@@ -225,7 +225,8 @@ TEST(DecodeStepCase, ABlockOfTwoRequestsIsPartOfAPrefixOrAFinding) {
   EXPECT_EQ(elsewhere->there, 0);
 }
 
-// What a row's traffic is named for. True for those that say nothing of single steps.
+// Whether the steps do what the traffic's name says. True for traffic whose name says nothing about
+// single steps.
 bool happens(Traffic traffic, const std::vector<ScheduledStep>& steps, std::int64_t requests) {
   const auto some = [&](auto&& test) { return std::any_of(steps.begin(), steps.end(), test); };
   const auto ends = [](const ScheduledStep& step) { return !step.finished.empty(); };
@@ -252,7 +253,7 @@ bool happens(Traffic traffic, const std::vector<ScheduledStep>& steps, std::int6
 
 TEST(DecodeStepCase, EachRowDoesWhatItsTrafficIsNamedFor) {
   for (const StepCase& which : decode_step_cases()) {
-    if (!which.id().ends_with("/eager")) continue;  // others have the same schedule
+    if (!which.id().ends_with("/eager")) continue;  // all modes have the same schedule
     const ServedCase served = planted_case(which, "sim-sm90", 0);
     const auto steps = make_schedule(served.shape, served.setup.geometry);
     EXPECT_TRUE(happens(served.shape.traffic, steps, served.shape.most_requests)) << which.id();
@@ -276,7 +277,7 @@ TEST(DecodeStepCase, ARowThatNeverDoesWhatItIsNamedForFails) {
   EXPECT_THROW(run(which), BadRow);
 }
 
-// A row without its traffic does something else.
+// `named_for` belongs to the row as listed; a changed parameter makes other steps.
 TEST(DecodeStepCase, AChangedRowIsNamedForNothing) {
   const std::vector<StepCase> all = decode_step_cases();
   const auto found =

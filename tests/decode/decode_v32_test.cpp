@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The decode step of V3.2 on simulated platforms: every op is right on the bytes that it was given,
-// a replay gives the bits of the same step run eagerly, the persistent buffers hold what the step
-// asks for and nothing else, and the plan is made anew when, and only when, it has to be.
+// A decode step of V3.2 on simulated platforms. Every op is right on the bytes that it read. A
+// replay gives the bits of the same step run eagerly. The persistent buffers hold what the step
+// needs, and 0 after it. The plan is made again exactly when it has to be.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -53,7 +53,7 @@ TEST_P(DecodeV32, EveryOpIsRightWithSpeculation) {
   expect_right_ops(GetParam(), small_v32_geometry(4, 2));
 }
 
-// Grow, shrink, permute, one alone, all again.
+// Batches by step: more requests, fewer, another order, a single one, all again.
 const std::vector<Ids>& schedule() {
   static const std::vector<Ids> steps{{1, 2}, {1, 2, 3, 4}, {2, 1}, {4, 3, 2}, {2}, {4, 3, 2, 1}};
   return steps;
@@ -98,7 +98,7 @@ TEST_P(DecodeV32, NoKernelOfAStepReadsWhatNobodyWroteOrRaces) {
                              {.order = device::Order::reverse, .checked = true});
 }
 
-// The planner is not in the graph: the host runs it before the replay.
+// No graph contains the planner, because the host runs it before the replay.
 TEST(DecodeV32Plan, NoGraphContainsThePlanner) {
   V32Serving graph("sim-gfx942", GraphMode::full);
   graph.admit_all();
@@ -115,7 +115,7 @@ TEST(DecodeV32Plan, NoGraphContainsThePlanner) {
   }
 }
 
-// Lengths that are cut to the top-k do not change any more.
+// The key has lengths cut to the top-k, so contexts beyond it keep their plan.
 TEST(DecodeV32Plan, IsKeptWhereAllContextsAreLongerThanTheTopK) {
   V32Serving graph("sim-gfx942", GraphMode::full);
   graph.engine.admit(1, 200);
@@ -135,10 +135,10 @@ TEST(DecodeV32Plan, IsKeptWhereAllContextsAreLongerThanTheTopK) {
   EXPECT_EQ(steps({1}, 1), Counts(1, 0));
 }
 
-// Requests that come, run for a while beside others in some order, and end.
+// Random requests that come, decode in some order beside others, and end.
 class RandomRequests {
  public:
-  // Some of those in progress in all engines, most often those of the step before.
+  // A batch of requests in progress, in most calls the batch of the step before.
   const Ids& schedule(std::initializer_list<V32Serving*> engines) {
     if (!scheduled_.empty() && random_() % 4 != 0) return scheduled_;
     while (lengths_.size() < 6 && random_() % 3 != 0) {
@@ -164,13 +164,13 @@ class RandomRequests {
 
  private:
   std::mt19937 random_{5};
-  std::map<std::uint64_t, std::int64_t> lengths_;  // of requests in progress
+  std::map<std::uint64_t, std::int64_t> lengths_;  // context of each request in progress
   std::uint64_t newest_ = 0;
   Ids scheduled_;
 };
 
-// A plan that was kept is the plan that would have been made: that of each attention is judged
-// against the lengths that it sees.
+// A kept plan equals the plan that would have been made: the attention's plan is judged against the
+// lengths that it sees.
 TEST_P(DecodeV32, AHundredRandomStepsAreClean) {
   V32Serving eager(GetParam(), GraphMode::full, small_v32_geometry(6)),
       graph(GetParam(), GraphMode::full, small_v32_geometry(6));
@@ -186,7 +186,7 @@ TEST_P(DecodeV32, AHundredRandomStepsAreClean) {
     graph.engine.step(ids);
     ASSERT_EQ(graph.out(), eager.out()) << step;
     ASSERT_EQ(failures(recorder, "metadata", eager.engine.plan().tokens), "") << step;
-    const bool judged = step % 4 == 0;  // a verdict costs ten steps
+    const bool judged = step % 4 == 0;  // judging costs as much time as ten steps
     ASSERT_EQ(judged ? failures(recorder, "layers", eager.engine.plan().tokens) : "", "") << step;
     ASSERT_EQ(wrong_buffers(graph), "") << step;
     requests.finish_some({&eager, &graph});
@@ -195,7 +195,7 @@ TEST_P(DecodeV32, AHundredRandomStepsAreClean) {
   EXPECT_GT(graph.engine.counters().plans_made, 40);
 }
 
-// AITER's metadata supports graphs of single tokens only.
+// AITER's metadata supports graphs with one query token per request only.
 TEST(DecodeV32Graphs, FullGraphsWithSpeculationAreRefused) {
   const Geometry geometry = small_v32_geometry(4, 1);
   try {

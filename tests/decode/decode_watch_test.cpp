@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The detectors of a decode step: a right step raises no alarm whatever happens to it, and each
-// kind of fault is seen and put down to the op that is broken.
+// Detectors of a watched decode step: a right step raises no alarm under any conditions, and each
+// kind of fault is seen and blamed on the broken op.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -34,7 +34,7 @@ constexpr GraphMode kModes[] = {GraphMode::none,
                                 GraphMode::full_and_piecewise,
                                 GraphMode::breakable};
 
-// Steps of three or fewer requests have rows of padding, others have none.
+// Sizes for 1 and 4 requests are captured, so steps of 2 or 3 requests have padding rows.
 DecodeSetup setup_of(const std::string& platform, GraphMode mode, std::int64_t speculated = 0) {
   DecodeSetup setup;
   setup.platform = platform;
@@ -58,7 +58,7 @@ constexpr const char* kPlatforms[] = {"sim-sm90", "sim-gfx942", "sim-gfx950"};
 
 class CleanSteps : public testing::TestWithParam<GraphMode> {};
 
-// Each mode with other traffic on each platform.
+// Each mode has other traffic on each platform.
 TEST_P(CleanSteps, RaiseNoAlarm) {
   constexpr Traffic kTraffic[] = {Traffic::there_and_back, Traffic::permute, Traffic::replace,
                                   Traffic::random, Traffic::shrink};
@@ -115,7 +115,7 @@ TEST(CleanUnevenSteps, RaiseNoAlarm) {
                {Traffic::prompts, Lengths::around_page, 3, 4, 7}, 35);
 }
 
-// The second of two steps comes while the first is in progress.
+// The second of two steps is enqueued while the first is in progress.
 TEST(CleanStepsInFlight, RaiseNoAlarm) {
   for (const char* platform : {"sim-sm90", "sim-gfx942"}) {
     DecodeSetup setup = setup_of(platform, GraphMode::full);
@@ -125,8 +125,7 @@ TEST(CleanStepsInFlight, RaiseNoAlarm) {
   }
 }
 
-// As many parts of a sum as tokens, or as many tiles, are no rows of tokens.
-// Kernel and reference take the constant from the call, and are right together.
+// Kernel and reference take the constant from the call, so both use the wrong one and agree.
 TEST(Conventions, OfAnotherModelAreFoundAtTheirOp) {
   DecodeSetup setup = setup_of("sim-sm90", GraphMode::full);
   setup.geometry.routed_scaling = 2.5F;
@@ -139,6 +138,8 @@ TEST(Conventions, OfAnotherModelAreFoundAtTheirOp) {
   }
 }
 
+// A dimension of split-K parts, or of tiles, is no token dimension, even if its size equals the
+// number of tokens.
 TEST(TokenRows, AreThoseThatGrowWithTheTokens) {
   const auto of = [](Role role, std::vector<std::int64_t> shape) {
     return token_dimension(HostTensor({.name = "x", .shape = std::move(shape), .role = role}), 4);
@@ -159,7 +160,7 @@ const DecodeFault& fault_of(const std::string& name) {
   return *std::find_if(all.begin(), all.end(), [&](const auto& f) { return f.name == name; });
 }
 
-// Minutes for all of them. plumb faults does the same on two platforms, and CI runs that.
+// All faults take minutes. CI runs plumb faults, which does the same on two platforms.
 TEST_P(EachFault, IsSeenAndPutDownToWhatIsBroken) {
   if (!tests::long_tests_run()) GTEST_SKIP() << tests::kTakesMinutes;
   const DecodeFault& fault = fault_of(GetParam());
@@ -172,7 +173,7 @@ TEST_P(EachFault, IsSeenAndPutDownToWhatIsBroken) {
   EXPECT_EQ(result.findings.front().op, fault.broken) << setup.platform << "\n" << text_of(result);
 }
 
-// Each of them: clean under watch, while some tokens choose other experts.
+// No detector raises an alarm, although some tokens choose other experts.
 TEST(FaultsWithinNumerics, RaiseNoAlarmAndFlipFewChoices) {
   for (const DecodeFault& fault : faults_within_numerics()) {
     for (const char* platform : {"sim-sm90", "sim-gfx942"}) {

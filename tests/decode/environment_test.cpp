@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the caches of a request hold that has come: computed in one engine, copied to others.
+// Cache contents of a new request: computed in one engine and copied to the others.
 #include "decode/schedule/environment.h"
 
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ CacheBytes block_of(const WatchedEngine& watched, const CacheView& cache, std::i
   return bytes;
 }
 
-// Of the request's blocks: do `one` and `other` hold the same in each?
+// Whether all blocks of the request have equal contents in `one` and `other`.
 bool hold_the_same(const WatchedEngine& one, const WatchedEngine& other, std::size_t cache) {
   const CacheView here = one.engine.caches().at(cache), there = other.engine.caches().at(cache);
   const auto& blocks = one.engine.request(kId).blocks[static_cast<int>(here.cache)];
@@ -57,8 +57,9 @@ TEST(StepEnvironment, CachesOfNewRequestsAreCopied) {
   }
 }
 
-// The window of a prefix hit, which the other request has given back: filled again by who computes,
-// and copied to who does not. The blocks of compressed states are those of the other.
+// After a prefix hit, window blocks that the other request has given back are filled again by the
+// engine that computes, and copied by the engine that does not. Blocks of compressed states are
+// shared.
 TEST(StepEnvironment, AWindowThatAPrefixHitDoesNotFindIsFilledAgain) {
   constexpr std::uint64_t kOther = 2;
   constexpr std::int64_t kPrefix = 128;

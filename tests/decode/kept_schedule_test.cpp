@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Parts of schedules: what is left out is gone, what is kept is as it was, and an engine can run
-// it.
+// Parts of schedules: omitted requests and steps are gone, kept ones are unchanged, and an engine
+// can run the part.
 #include "decode/schedule/kept_schedule.h"
 
 #include <gtest/gtest.h>
@@ -41,7 +41,8 @@ TEST(KeepLists, RefuseWhatIsNoList) {
   }
 }
 
-// A request comes, decodes, and ends; a second one comes in step 2, a third in step 1, behind it.
+// Request 1 runs from step 0 to 4. Request 3 comes in step 1 and ends in step 3. Request 2 comes in
+// step 2, and request 4 shares its prefix in step 3.
 Steps some() {
   Steps steps(5);
   steps[0].admitted = {{1, 10}};
@@ -80,7 +81,7 @@ TEST(KeptSchedules, LoseRequestsEverywhere) {
 TEST(KeptSchedules, MoveWhoComesWithTheContextOfThatStep) {
   const Steps kept = kept_part(some(), {}, KeepList::from("2-4"));
   ASSERT_EQ(kept.size(), 3u);
-  // 2 tokens and one accepted; 2 tokens; as it came.
+  // Request 1: admitted with 10 tokens, and 2 + 1 accepted since. Request 3: 5 + 2. Request 2: 40.
   EXPECT_EQ(kept[0].admitted, (Admitted{{1, 13}, {3, 7}, {2, 40}}));
   EXPECT_EQ(batch_of(kept[0]), (Ids{1, 3, 2}));
 }
@@ -96,7 +97,7 @@ TEST(KeptSchedules, MoveWhoGoesAndForgetWhoCameAndWentMeanwhile) {
 TEST(KeptSchedules, ShareAPrefixOnlyWithWhoIsThere) {
   const Steps kept = kept_part(some(), {}, {});
   EXPECT_EQ(kept[3].shared.size(), 1u);
-  // The other one is left out; it comes in the same step.
+  // Request 2, which owns the prefix, is omitted or comes in the same step.
   for (const auto& part :
        {kept_part(some(), KeepList::from("4"), {}), kept_part(some(), {}, KeepList::from("3-4"))}) {
     const ScheduledStep& step = part.size() == 5 ? part[3] : part[0];
@@ -105,7 +106,8 @@ TEST(KeptSchedules, ShareAPrefixOnlyWithWhoIsThere) {
   }
 }
 
-// An engine takes the parts of every kind of traffic, and nothing is wrong with them.
+// An engine serves a part of each kind of traffic (some of its requests and steps) without an
+// alarm.
 TEST(KeptSchedules, AreServedWithoutAnAlarm) {
   for (const Traffic traffic :
        {Traffic::random, Traffic::prompts, Traffic::prefix, Traffic::same_ends, Traffic::idle}) {

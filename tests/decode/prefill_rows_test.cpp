@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a prefill leaves, against other ways to the same: rows that decode do not depend on who
-// prefills beside them, a prompt in chunks leaves the caches that a whole one does, a prefill
-// computes what a decode of the same tokens does; and what the top-k buffer holds.
+// Results of prefills against other ways to the same result. Decode rows do not depend on prefills
+// in their batch. A prompt in chunks leaves the caches of a whole prompt. A prefill computes what a
+// decode of the same tokens does. Also: the contents of the top-k buffer.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -24,7 +24,7 @@ Batch decodes(std::int64_t requests) {
   return batch;
 }
 
-// The rows of so many requests that decode, beside prefills or alone.
+// Rows of `requests` decodes, with the prefills of `beside` in the batch.
 Rows decoded(const std::string& platform, std::int64_t requests, const Batch& beside) {
   PrefillServing serving({platform, small_geometry(24, 0, 160)});
   for (std::int64_t i = 1; i <= requests; ++i) {
@@ -38,8 +38,8 @@ Rows decoded(const std::string& platform, std::int64_t requests, const Batch& be
   return rows;
 }
 
-// One tile plan for those that decode, whoever stands behind them. Up to 16 tokens, and from 17 on,
-// mHC does the same for every number of them.
+// Decodes have a tile plan of their own, which does not depend on prefills. mHC's arithmetic is the
+// same for all batches of up to 16 tokens, and for all batches of more.
 TEST_P(PrefillRows, RowsThatDecodeAreThoseOfAPureBatch) {
   EXPECT_EQ(decoded(GetParam(), 5, {prefill(31, 9)}), decoded(GetParam(), 5, {}));
   EXPECT_EQ(decoded(GetParam(), 18, {prefill(31, 1), prefill(32, 60)}),
@@ -60,10 +60,10 @@ double distance(const Rows& a, std::int64_t row_of_a, const Rows& b, std::int64_
   return sum;
 }
 
-// Rows of two runs differ by what roundings make of each other: each is far nearer to its own than
-// any two different rows are.
+// Rows of two runs differ by rounding only: each is far nearer to its own row than to any other
+// row.
 void expect_same_rows(const Rows& got, const Rows& wanted, std::int64_t rows) {
-  constexpr double kFar = 256;  // squared: 16 times as far
+  constexpr double kFar = 256;  // ratio of squared distances: 16 times as far
   ASSERT_EQ(got.size(), wanted.size());
   const std::int64_t columns = std::ssize(wanted) / rows;
   for (std::int64_t row = 0; row < rows; ++row) {
@@ -75,13 +75,13 @@ void expect_same_rows(const Rows& got, const Rows& wanted, std::int64_t rows) {
   }
 }
 
-// Across those 16 tokens mHC rounds otherwise.
+// mHC rounds differently for up to 16 tokens and for more.
 TEST_P(PrefillRows, RowsThatDecodeStayTheirOwnInALargerBatch) {
   expect_same_rows(decoded(GetParam(), 5, {prefill(31, 60)}), decoded(GetParam(), 5, {}), 5);
 }
 
-// The same tokens, prefilled by one engine behind a request that decodes, in two chunks, and
-// decoded by another: other kernels over other copies of the same caches.
+// One engine prefills the same tokens that another decodes, in two chunks after a decode. The two
+// use different kernels on equal caches.
 TEST_P(PrefillRows, APrefillComputesWhatADecodeDoes) {
   const Geometry geometry = small_geometry(8, 1, 160);
   PrefillServing prefilling({GetParam(), geometry}), decoding({GetParam(), geometry});
@@ -102,8 +102,8 @@ TEST_P(PrefillRows, APrefillComputesWhatADecodeDoes) {
   expect_same_rows(got, decoding.out(), 14);
 }
 
-// All chunks have more than 16 tokens, so that every op does with a row what it does in the whole
-// prompt; the last chunk of the second pass has fewer.
+// `chunked` has more than 16 tokens in each chunk, so every op does the same arithmetic per row as
+// for the whole prompt. `uneven` has chunks of fewer.
 TEST_P(PrefillRows, APromptInChunksLeavesTheCachesOfAWholeOne) {
   PrefillServing whole({GetParam()}), chunked({GetParam()}), uneven({GetParam()});
   whole.step({prefill(1, 141)});
@@ -113,13 +113,14 @@ TEST_P(PrefillRows, APromptInChunksLeavesTheCachesOfAWholeOne) {
   for (const std::string& cache : whole.caches()) {
     const auto bytes = whole.block<std::uint8_t>(cache);
     EXPECT_EQ(chunked.block<std::uint8_t>(cache), bytes) << cache;
-    // Tokens of the first layer, and all states, depend on nothing that mHC makes of several.
+    // Only these caches do not depend on mHC, which rounds differently in short chunks: the first
+    // layer's tokens, and all states.
     if (cache != "layer 0 window cache" && cache.ends_with("window cache")) continue;
     EXPECT_EQ(uneven.block<std::uint8_t>(cache), bytes) << cache;
   }
 }
 
-// Tokens of nobody fill a mixed batch up to a captured size.
+// Padding tokens fill a mixed batch up to a captured size.
 TEST_P(PrefillRows, TokensOfNobodyReachNoOtherRow) {
   const Batch batch{{1}, {2}, prefill(3, 3)};
   PrefillServing plain({GetParam()});
@@ -138,8 +139,8 @@ TEST_P(PrefillRows, TokensOfNobodyReachNoOtherRow) {
   }
 }
 
-// What is wrong with the rows of the latest step's top-k buffer: each names different states that
-// the token may attend, as many as there are or as are kept, and -1 behind them.
+// First token with a wrong row in the top-k buffer; "": none. A right row names distinct states
+// that the token may attend, min(k, number of states) of them, and -1 after them.
 std::string top_k_damage(PrefillServing& serving) {
   const auto& plan = serving.engine().plan();
   const std::int64_t k = serving.engine().geometry().top_k;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Constants of calls against those of the published models: each of them, wrong in a call, shows.
+// Constants of calls are compared with those of the published models: each wrong one is reported.
 #include "decode/recording/published_models.h"
 
 #include <gtest/gtest.h>
@@ -79,7 +79,7 @@ TEST(PublishedModels, PinEachEpsOfTheHyperConnections) {
                    "sinkhorn_iterations is 19, not 20 as in V4-Pro"}));
 }
 
-// A struct of zeros breaks each convention that the op has.
+// A zeroed struct differs in each constant that the op has.
 TEST(PublishedModels, PinEachConstantOfAnOp) {
   EXPECT_EQ(broken("V4-Pro", "mhc_pre", plumb_mhc_pre_params{}).size(), 6U);
   EXPECT_EQ(broken("V4-Pro", "hc_head", plumb_hc_head_params{}).size(), 2U);
@@ -97,7 +97,7 @@ TEST(PublishedModels, AreTheSizesOfTheServedGeometries) {
        {device::decode::production_geometry(), device::decode::production_v32_geometry()}) {
     const PublishedModel& model = published_model(g.model);
     EXPECT_EQ(g.hidden, model.hidden);
-    EXPECT_EQ(g.heads * 8, model.heads);  // of one of eight ranks
+    EXPECT_EQ(g.heads * 8, model.heads);  // a geometry is one of eight ranks
     EXPECT_EQ(g.q_lora, model.q_lora);
     EXPECT_EQ(g.index_heads, model.index_heads);
     EXPECT_EQ(g.index_dim, model.index_dim);

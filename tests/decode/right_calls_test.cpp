@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A call is known to be right only if all that its verdict depends on is the same.
+// A call counts as known to be right only if everything that its verdict depends on is equal.
 #include "decode/recording/right_calls.h"
 
 #include <gtest/gtest.h>
@@ -66,7 +66,7 @@ TEST(RightCalls, KnowACallByEverythingThatItsVerdictDependsOn) {
   EXPECT_FALSE(has(call, tensors, device::open_device("sim-gfx942")->properties()));
 }
 
-// The same bytes in another shape are another call.
+// Equal bytes in another shape are another call.
 TEST(RightCalls, KnowACallByItsShapes) {
   RightCalls calls;
   TensorSet wide, tall;

@@ -65,7 +65,7 @@ def parse_mark(where, number, text):
 
 
 def blocks_of(text, where):
-    """The code blocks of a page, each with the marks in front of it."""
+    """The code blocks of a page, each with the marks before it."""
     blocks, marks, block = [], [], None
     fenced = commenting = joined = False
     for number, line in enumerate(text.split("\n"), 1):
@@ -96,7 +96,7 @@ def blocks_of(text, where):
 
 
 def add_line(block, number, line, joined):
-    """Does the next line belong to the command too?"""
+    """Adds a line to the block. Returns whether the next line belongs to the same command."""
     line = line.removeprefix("$ ")
     if joined:
         block.commands[-1].text += " " + line.removesuffix("\\").strip()
@@ -108,7 +108,7 @@ def add_line(block, number, line, joined):
 
 
 def mark_of(block, command):
-    """The last mark that fits wins."""
+    """The last matching mark applies."""
     chosen = None
     for mark in block.marks:
         if " ".join(command.text.split()).startswith(mark.beginning):
@@ -138,7 +138,7 @@ def make_folder(folder, given):
 
 
 def check_block(block, where, given, counts):
-    """Lines that say what is wrong."""
+    """Lines about what is wrong in a block."""
     wrong = []
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)

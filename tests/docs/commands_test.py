@@ -12,7 +12,7 @@ SCRIPT = pathlib.Path(__file__).with_name("commands.py")
 
 class Commands(unittest.TestCase):
     def check(self, page, program='echo "$@"; [ "$1" != fails ]', words=()):
-        """Runs the page with a shell script in the place of plumb."""
+        """Runs the page with a shell script in place of plumb."""
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         root = pathlib.Path(folder.name)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""docs/map.svg shows the includes of the source tree, and the check says so where it does not."""
+"""docs/map.svg shows the includes of the source tree, and the check reports a picture that is out of date."""
 import pathlib
 import shutil
 import subprocess
@@ -17,7 +17,7 @@ def draw(*words):
 
 class Map(unittest.TestCase):
     def planted(self, include):
-        """A small tree with a picture, and then one more include."""
+        """A small tree with a picture, to which one more include is then added."""
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         root = pathlib.Path(folder.name)

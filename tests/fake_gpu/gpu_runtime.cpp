@@ -8,7 +8,7 @@ namespace plumb::device::fake {
 
 namespace {
 
-// Throws, as PLUMB_CHECKED does around a vendor's call, if the ledger wants `call` to fail.
+// Throws if the ledger wants `call` to fail, as PLUMB_CHECKED does around a vendor's call.
 void enter(const char* call) {
   check(ledger().failing_call == call ? ledger().failure : kSuccess, call);
 }
@@ -42,7 +42,7 @@ ErrorKind error_kind_of(NativeError error) {
   }
 }
 
-// The runtime of ROCm 5 has names only.
+// As in the runtime of ROCm 5, an error may have a name only.
 const char* error_text(NativeError error) {
   return error == NativeError::no_device ? error_name(error) : "as the test wanted";
 }

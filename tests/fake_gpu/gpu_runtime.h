@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The calls that device/gpu makes, each on host memory and counted in the ledger.
+// The runtime calls that device/gpu makes, on host memory. The ledger counts their objects.
 #pragma once
 
 #include <string>
@@ -48,7 +48,7 @@ void synchronize(NativeStream stream);
 void synchronize_device();
 NativeEvent create_event();
 NativeEvent create_timing_event();
-double elapsed_milliseconds(NativeEvent from, NativeEvent to);  // 1: nothing takes any time here
+double elapsed_milliseconds(NativeEvent from, NativeEvent to);  // always 1
 void destroy(NativeEvent event);
 void record(NativeEvent event, NativeStream stream);
 void wait(NativeStream stream, NativeEvent event);
@@ -61,7 +61,7 @@ NativeGraphExec instantiate(NativeGraph graph);
 void launch(NativeGraphExec graph, NativeStream stream);
 void destroy(NativeGraph graph);
 void destroy(NativeGraphExec graph);
-// One kernel, by the name that a compiler gave it, and one copy.
+// Returns two nodes for any graph: a kernel with a mangled name, and a copy.
 std::vector<NativeNode> nodes(NativeGraph graph);
 GraphNode describe_node(NativeNode node);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// As much of device/simt.h as the kernels of device/gpu use: threads run one after another.
+// The part of device/simt.h that kernels of device/gpu use. Threads run one after another.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every barrier of every kernel is needed: made to do nothing, it fails a case of its op. A barrier
-// that is there although nothing depends on it stands in kRedundant with the proof.
+// Every barrier of every kernel is needed: if it does nothing, a case of its op fails. A barrier on
+// which nothing depends is listed in kRedundant, with the proof.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -17,8 +17,8 @@ namespace barriers_test {
 // "file:line kernel" -> why no case can fail without it.
 const std::map<std::string, std::string> kRedundant = {};
 
-// Ops whose smoke cases pass barriers. Others need none: they work element by element or wave by
-// wave.
+// Ops whose smoke cases pass barriers. The other ops need none: they work element by element or
+// wave by wave.
 const std::set<std::string> kWithBarriers = {
     "build_ragged_indices_from_dense",
     "combine_topk_swa_indices_ragged",
@@ -41,7 +41,7 @@ const std::set<std::string> kWithBarriers = {
     "v32_paged_metadata",
 };
 
-// Smoke rows first: most barriers fall there.
+// Smoke rows first: most disabled barriers fail there.
 std::vector<Case> cases_of(std::string_view op, Tier most) {
   std::vector<Case> chosen;
   for (const Tier tier : {Tier::smoke, Tier::standard}) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every fault is found, by a report that names what was planted. The right kernels pass the same
-// cases (case_test.cpp), so what is found here is the fault.
+// Every fault is found, and the report names what was planted. The right kernels pass the same
+// cases (case_test.cpp), so a failure is due to the fault.
 #include "faults/faults.h"
 
 #include <gtest/gtest.h>
@@ -36,7 +36,7 @@ TEST_P(MutantTest, IsFoundAndItsRowsAreNamed) {
     const CaseResult result =
         run_case(find_case(mutant.case_id), with_mutant(on(platform), mutant));
     EXPECT_EQ(result.outcome, Outcome::failed) << platform << ": " << mutant.why;
-    // What is damaged around a tensor is in no row of it.
+    // A damaged guard zone lies outside the tensor, so the report names no rows.
     EXPECT_TRUE(names_rows(result) || mutant.says.find("guard zone") != std::string_view::npos)
         << platform << ": " << mutant.why;
     // For --gtest_output: .ci/run compares the reports of two compilers' builds.
@@ -51,7 +51,8 @@ std::string name_of_mutant(const testing::TestParamInfo<Mutant>& info) {
   return std::string(info.param.name);
 }
 
-// Has plumb's own kernel under this contract the bytes of the failure?
+// Whether plumb's own kernel, if launched under this contract (values of the op's choices), gives
+// the bytes of the failure.
 bool is_kernel_of(const std::string& contract, const Case& which, const CaseResult& failure) try {
   RunOptions options = on(failure.platform);
   options.launched_under = contract;
@@ -67,9 +68,10 @@ bool is_kernel_of(const std::string& contract, const Case& which, const CaseResu
   return false;
 }
 
-// Nothing that a mutant could declare makes it right, unless it is the kernel of another value: one
-// that ignores a choice. Then it is right under looser values, too.
-// Where ties are free, a tie of bf16 sums may be broken by anything, and by the sums in fp32 too.
+// No declaration may make a mutant right, unless the mutant is the kernel of another value of a
+// choice: one that ignores the choice. Such a kernel is right under looser values too. The
+// exception is below: if ties are free, a tie of bf16 sums may be broken by anything, also by the
+// fp32 sums.
 bool is_permitted(const Mutant& mutant, const std::vector<Alternative>& right) {
   if (mutant.name != "router_bf16_sum_in_fp32") return false;
   return std::ranges::all_of(right, [](const Alternative& one) {
@@ -93,8 +95,8 @@ TEST_P(MutantTest, IsRightUnderNoDeclaration) {
 
 INSTANTIATE_TEST_SUITE_P(Mutants, MutantTest, testing::ValuesIn(all_mutants()), name_of_mutant);
 
-// One test per op, so that they run side by side. What a graph leaves out shows on any platform:
-// the simulated ones take turns.
+// One test per op, so that tests run side by side. Work that a graph leaves out shows on any
+// platform, so cases use the simulated platforms in turn.
 class DeadReplay : public testing::TestWithParam<std::string> {};
 
 TEST_P(DeadReplay, FailsEveryFullGraphCase) {
@@ -122,7 +124,7 @@ std::vector<std::string> op_names() {
 INSTANTIATE_TEST_SUITE_P(Ops, DeadReplay, testing::ValuesIn(op_names()),
                          [](const auto& op) { return op.param; });
 
-// vLLM #42444. Both ways of seeing it: the graph lacks the planner, and rows come out wrong.
+// vLLM #42444 is seen in two ways: the graph lacks the planner, and rows are wrong.
 TEST(WarmUpStateKept, IsSeenInTheGraphAndInTheRows) {
   const Case& which = find_case("sparse_mla_decode/v4_pro_c4a_dense_growing/full_graph");
   for (const std::string& platform : with_real_counterparts({"sim-sm90", "sim-gfx942"})) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// All kernels share one namespace, and to the linker two inline functions of one name and type are
-// one function: which of two bodies a kernel gets would depend on the compiler. So no two files of
-// device/kernels define the same one.
+// All kernels share one namespace. To the linker, two inline functions of one name and type are one
+// function: which of the two bodies a kernel gets would depend on the compiler. So no two files of
+// device/kernels may define the same one.
 #include <gtest/gtest.h>
 
 #include <filesystem>

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Prints which rows of the default tier see each mutant (mutants/, unseen/), or with --lazy each
-// lazy kernel (lazy/).
+// Prints which rows of the default tier see each mutant (faults/mutants, faults/unseen): the case
+// fails with it. With --lazy: each lazy kernel (plumb's own kernel with one added assumption,
+// faults/lazy).
 //   plumb_kill_table [--all] [--lazy] [--sample N TEXT] [PART_OF_A_NAME...]
-// A mutant of the library has to be seen by two rows, any other by one; it stops there, unless
-// --all. --sample: N of them, chosen by the text; those that are excused do not run. Exit code 1:
-// one that too few rows see and faults/excused.toml does not name, or, in a run of all, an excuse
-// that nothing needs. 2: it cannot run.
+// Two rows have to see a mutant of faults/mutants, one row any other kernel. The search stops
+// there, unless --all is given. --sample: tries N of the kernels, chosen by a hash with TEXT,
+// without those that faults/excused.toml names. Exit code 1: too few rows see a kernel that
+// excused.toml does not name, or a run without names and sample finds that an excuse is not needed.
+// 2: it cannot run.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <fnmatch.h>
@@ -52,7 +54,7 @@ namespace plumb::cases {
 
 namespace {
 
-constexpr double kMostSeconds = 600;  // of one mutant: one that hangs is seen
+constexpr double kMostSeconds = 600;  // per mutant; one that hangs counts as seen
 constexpr std::string_view kOne = "--one";
 
 struct Arguments {
@@ -88,14 +90,15 @@ Arguments read(int count, char** words) {
   return arguments;
 }
 
-// Something wrong with one op.
+// A kernel that rows of its op have to see: a mutant, or a lazy kernel (plumb's own kernel with one
+// added assumption, such as a dense stride; lazy_kernels.h).
 struct Subject {
   std::string name, op, kind;
   std::vector<std::string> platforms;
   std::function<RunOptions(RunOptions, const Case&)> planted;
-  // False: no difference in this case, which is left out.
+  // False: the case cannot see a difference, and is left out.
   std::function<bool(const Case&, const std::string& platform)> can_differ;
-  std::size_t wanted = 1;  // rows that see it
+  std::size_t wanted = 1;  // so many rows must see it
 };
 
 const std::vector<std::string> kSimulated{"sim-sm90", "sim-gfx942", "sim-gfx950"};
@@ -127,7 +130,7 @@ std::vector<Subject> every_mutant() {
   return subjects;
 }
 
-// `of`: begins with the name of the op that is wanted; "": of all ops.
+// Lazy kernels of the op with which the name `of` begins ("rms_norm.eps.common"); "": of all ops.
 std::vector<Subject> every_lazy_kernel(std::string_view of = "") {
   std::vector<Subject> subjects;
   for (const OpDefinition& op : all_ops()) {
@@ -146,7 +149,7 @@ std::vector<Subject> every_lazy_kernel(std::string_view of = "") {
   return subjects;
 }
 
-// "row/scenario" of each row that sees it, the first scenario of each.
+// "row/scenario platform" of each row that sees the subject: its first scenario that fails.
 std::vector<std::string> rows_that_see(const Subject& subject, std::size_t enough) {
   std::vector<std::string> found;
   std::set<std::string> rows;
@@ -178,8 +181,8 @@ int run_one(const Arguments& arguments) {
   return 2;
 }
 
-// Reason why no row can see the mutants of this name, a pattern of the shell, or one row alone. It
-// may also match mutants that more rows see.
+// Reason why no row, or only one, can see the mutants of this name, which is a pattern of the
+// shell. It may also match mutants that more rows see.
 struct Excuse {
   std::string name, why;
 
@@ -215,7 +218,8 @@ SubjectLine line_of(const Subject& subject, const Arguments& arguments) {
   const auto line = [&](const std::string& said) {
     return fmt::format("{}  {}  {}", subject.name, subject.op, said);
   };
-  // It would run in each row. Whether it is still needed, a run of all says.
+  // An excused subject would run in every row, because at most one row sees it. Whether the excuse
+  // is still needed is found in a run of all.
   if (arguments.sample != 0 && excuse != known.end()) {
     return {line("not run: " + excuse->why), Verdict::excused};
   }
@@ -233,7 +237,7 @@ SubjectLine line_of(const Subject& subject, const Arguments& arguments) {
   return {line(said + ": " + excuse->why), Verdict::excused};
 }
 
-// Counts of each op and kind.
+// Counts for each op and kind.
 struct VerdictTable {
   std::map<std::pair<std::string, std::string>, std::map<Verdict, std::size_t>> counts;
 
@@ -285,7 +289,7 @@ std::vector<Subject> chosen_of(const std::vector<Subject>& all, const Arguments&
   return chosen;
 }
 
-// Excuses of which each mutant is seen. `subjects`: all there are.
+// Excuses that are not needed: rows see every mutant that they name. `subjects`: all that exist.
 std::vector<std::string> useless_excuses(const std::vector<Subject>& subjects,
                                          const std::set<std::string>& seen) {
   std::vector<std::string> useless;

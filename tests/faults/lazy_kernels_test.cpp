@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A lazy kernel of each kind fails in a row that contradicts its assumption, and passes in others.
-// plumb_kill_table --lazy tries all of them in every row.
+// A lazy kernel (plumb's own kernel with one added assumption) of each kind fails in a row that
+// contradicts its assumption, and passes in others. plumb_kill_table --lazy tries all of them in
+// every row.
 #include "faults/lazy/lazy_kernels.h"
 
 #include <gtest/gtest.h>
@@ -32,7 +33,7 @@ LazyKernel lazy(const std::string& name) {
 
 struct LazyCase {
   std::string kernel, which;
-  Settings differs, same;  // what the row sets; no `same`: there is no such row
+  Settings differs, same;  // settings of the row; empty `same`: no such row
 };
 
 const std::vector<LazyCase> kCases{
@@ -112,7 +113,7 @@ TEST(LazyKernel, ThatFindsNothingToChangePasses) {
   }
 }
 
-// The launches of one case are followed by another one's in the same process.
+// In one process, the launches of one case are followed by those of another.
 TEST(LazyKernel, OfTheFirstCallFailsAtTheNextShape) {
   const LazyKernel kernel = lazy("rms_norm.hidden.first_call");
   std::vector<Outcome> outcomes;

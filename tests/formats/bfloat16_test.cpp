@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// reference/formats/bfloat16.h against the ladder and literal rows, and under a compiler that is
-// known to lose the mask of a truncation.
+// Tests reference/formats/bfloat16.h against a ladder (all values of the format, counted up in
+// exact steps) and literal values, also with a compiler that is known to lose the mask of a
+// truncation.
 #include "reference/formats/bfloat16.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +22,7 @@ using reference::truncate_to_bf16;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// 0x7F80 codes from 0 to the largest finite one; the next is infinity.
+// 0x7F80 codes from 0 to the largest finite number; the next code is infinity.
 const Ladder& ladder() {
   static const Ladder rungs(0x1p-133, 128, 0x7F80);
   return rungs;
@@ -31,7 +32,8 @@ int expected_code(double x) {
   return (std::signbit(x) ? 0x8000 : 0) + ladder().nearest(std::abs(x));
 }
 
-// Of both encoders. A double that a float can hold goes through both.
+// Number of wrong codes of the encoders of doubles and of floats. Each number goes through the
+// first, the float nearest to it through the second.
 int wrong_codes(const std::vector<double>& numbers) {
   int wrong = 0;
   for (const double x : numbers) {
@@ -71,7 +73,7 @@ TEST(Bfloat16, DecodesTheSpecialCodes) {
 TEST(Bfloat16, EveryNumberSurvivesDecodeAndEncode) {
   for (int code = 0; code < 0x10000; ++code) {
     const double value = decode_bf16(static_cast<std::uint16_t>(code));
-    // A signalling NaN comes back quiet.
+    // A signalling NaN becomes quiet.
     const int expected = std::isnan(value) ? code | 0x0040 : code;
     ASSERT_EQ(encode_bf16(value), expected);
     ASSERT_EQ(encode_bf16(static_cast<float>(value)), expected);
@@ -93,7 +95,7 @@ TEST(Bfloat16, RoundsAMillionRandomFloatsToTheNearestCode) {
 }
 
 TEST(Bfloat16, RoundsDoublesOnce) {
-  // The bit that breaks the tie between 1 and 1 + 2^-7 is lost on the way through fp32.
+  // Rounding to fp32 first would lose the bit that breaks the tie between 1 and 1 + 2^-7.
   const double x = 1 + 0x1p-8 + 0x1p-40;
   EXPECT_EQ(encode_bf16(x), 0x3F81);
   EXPECT_EQ(encode_bf16(static_cast<float>(x)), 0x3F80);
@@ -103,7 +105,7 @@ TEST(Bfloat16, RoundsDoublesOnce) {
 }
 
 TEST(Bfloat16, OverflowsToInfinityFromHalfAStepPastTheLargest) {
-  const double tie = 511 * 0x1p119;  // between 255 * 2^120 and 2^128, the even one
+  const double tie = 511 * 0x1p119;  // between 255 * 2^120 and 2^128, which is even
   EXPECT_EQ(encode_bf16(std::nextafter(tie, 0)), 0x7F7F);
   EXPECT_EQ(encode_bf16(std::nextafter(static_cast<float>(tie), 0.0f)), 0x7F7F);
   EXPECT_EQ(encode_bf16(tie), 0x7F80);
@@ -135,8 +137,9 @@ TEST(Bfloat16, ConvertsInConstantExpressions) {
   SUCCEED();
 }
 
-// --- What g++ 12 makes of a choice between a value and its conversion. Each shape is a function of
-// its own that is optimised like a caller's code; the answer is bit arithmetic outside it. ---
+// --- How g++ 12 compiles a choice between a value and its conversion. Each form is a separate
+// function that is optimised like a caller's code. Bit arithmetic outside the function gives the
+// right answer. ---
 
 using Choice = float (*)(float value, bool convert);
 
@@ -150,7 +153,8 @@ using Choice = float (*)(float value, bool convert);
   return convert ? float_of(std::uint32_t{truncate_to_bf16(value)} << 16) : value;
 }
 [[gnu::noinline]] float choose_truncated_number(float value, bool convert) {
-  // Known to be a number: the branch that quiets a NaN goes, and with it what hid the mask.
+  // The value is known not to be NaN, so the compiler drops the branch for NaN, which hid the mask
+  // from the defect.
   if (reference::detail::is_nan_f32(bits_of(value))) __builtin_unreachable();
   return convert ? float_of(std::uint32_t{truncate_to_bf16(value)} << 16) : value;
 }
@@ -164,7 +168,7 @@ using Choice = float (*)(float value, bool convert);
   return convert ? static_cast<float>(decode_bf16(encode_bf16(double{value}))) : value;
 }
 
-// Wrong answers for 200,000 numbers; both choices for each.
+// Number of wrong answers for 200,000 numbers, with both choices for each.
 int wrong_choices(Choice choose, bool rounded) {
   int wrong = 0;
   for (std::uint64_t i = 0; i < 200'000; ++i) {
@@ -190,18 +194,18 @@ TEST(Bfloat16, RoundingSurvivesAChoiceBetweenItAndTheValue) {
   }
 }
 
-// The shape that g++ 12.2 miscompiles, as a caller would write it without truncate_to_bf16. Only a
-// mask that clears exactly the low 16 bits is lost, when an expression is expanded in place of its
-// temporary (-fno-tree-ter keeps it); TF32's mask of 13 bits is not.
+// The expression that g++ 12.2 miscompiles, as a caller would write it without truncate_to_bf16.
+// Only a mask that clears exactly the low 16 bits is lost, when the compiler expands an expression
+// in place of its temporary (-fno-tree-ter prevents that). TF32's mask of 13 bits is kept.
 [[gnu::noinline]] float choose_masked(float value, bool convert) {
   return convert ? float_of(bits_of(value) & 0xFFFF0000) : value;
 }
-// What it is compiled to.
+// The function that g++ 12.2 makes of choose_masked.
 [[gnu::noinline]] float choose_nothing(float value, bool) { return value; }
 
 TEST(Bfloat16, ALostMaskWouldBeSeen) {
   EXPECT_GT(wrong_choices(choose_nothing, false), 99'000);
-  // Says in the XML report whether this compiler has the defect; no promise either way.
+  // Records in the XML report whether this compiler has the defect. Either result is accepted.
   RecordProperty("wrong_with_a_plain_mask", wrong_choices(choose_masked, false));
 }
 

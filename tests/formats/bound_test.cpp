@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The error model of sums, against honest fp32 sums: never exceeded, and tight.
+// Tests the reference's error model of sums with sums computed in fp32: their errors never exceed
+// the bound, and the bound is tight.
 #include "reference/bound.h"
 
 #include <gtest/gtest.h>
@@ -25,7 +26,8 @@ constexpr int kSumsPerRow = 16;
 
 using Terms = std::vector<float>;
 
-// One factor for all terms, so that sums lie anywhere between two powers of two.
+// Draws kTerms numbers and multiplies all of them by one random factor, so that sums lie anywhere
+// between two powers of two.
 Terms draw(Random& random, const std::function<double()>& value) {
   Terms terms(kTerms);
   const double scale = 1 + random.uniform();
@@ -74,20 +76,22 @@ const std::vector<Kind> kRandomOrder = {{"mixed_sign", mixed},
                                         {"outliers", outliers},
                                         {"long_tail", long_tail}};
 
-// In order of magnitude: the sums on the way are others than those of a random order, not larger by
-// more than 6 sigma have room for.
+// Terms sorted by magnitude. Their partial sums differ from those of a random order, but are small
+// enough that errors stay within 6 sigma.
 const std::vector<Kind> kSorted = {
     {"positive_ascending", [](Random& random) { return ascending(positive(random)); }},
     {"squares_descending", [](Random& random) { return descending(squares(random)); }},
     {"mixed_sign_ascending_in_magnitude",
      [](Random& random) { return ascending_in_magnitude(mixed(random)); }}};
 
-// Roundings that repeat each other, and sums that first go far away from zero.
+// Terms for which only the worst case holds: roundings that repeat, and partial sums that become
+// large.
 const std::vector<Kind> kStructured = {
     {"equal", equal},
     {"mixed_sign_ascending", [](Random& random) { return ascending(mixed(random)); }}};
 
-// Term i goes to chain i % chains, as threads that stride over a row add; then a tree.
+// Adds term i to chain i % chains, as threads that stride over a row do, then joins the chains by a
+// tree.
 float add_up(const Terms& terms, int chains) {
   std::vector<float> sums(terms.begin(), terms.begin() + chains);
   for (std::size_t i = sums.size(); i < terms.size(); ++i) sums[i % sums.size()] += terms[i];
@@ -97,7 +101,7 @@ float add_up(const Terms& terms, int chains) {
   return sums[0];
 }
 
-// What the reference would say of the sum.
+// The reference's error estimate of the sum.
 void estimate_sum(const Terms& terms, const Numerics& numerics, Estimate& estimate,
                   std::int64_t i) {
   double sum = 0, magnitudes = 0, square_sum = 0;
@@ -114,7 +118,7 @@ void estimate_sum(const Terms& terms, const Numerics& numerics, Estimate& estima
 
 struct Experiment {
   double largest = 0;               // error / bound
-  std::vector<double> looseness;    // bound / error where the error is above a tenth of u |y|
+  std::vector<double> looseness;    // bound / error if the error is above a tenth of u |y|
   std::vector<double> row_largest;  // largest error / bound of each row
 };
 
@@ -140,7 +144,7 @@ void add_row(const std::vector<Terms>& sums, int chains, bool structured, Experi
   experiment.largest = std::max(experiment.largest, row_largest);
 }
 
-// The same sums by every number of chains.
+// Adds the same terms with every number of chains.
 Experiments try_out(const Kind& kind, bool structured) {
   Experiments experiments;
   std::vector<Terms> sums(kSumsPerRow);
@@ -166,16 +170,16 @@ TEST_P(SumsInRandomOrder, NeverExceedTheBoundAndComeNearIt) {
   const Experiments experiments = try_out(GetParam(), false);
   for (std::size_t i = 0; i < kChains.size(); ++i) {
     EXPECT_LE(experiments[i].largest, 1) << kChains[i] << " chains";
-    // Few long chains of both signs have exponential tails: what is never exceeded is far from the
-    // median.
+    // Errors of few long chains with terms of both signs have exponential tails, so a bound that is
+    // never exceeded is far from the median.
     EXPECT_LE(quantile(experiments[i].looseness, 0.5), kChains[i] < 8 ? 24 : 16)
         << kChains[i] << " chains";
     EXPECT_GE(quantile(experiments[i].row_largest, 0.95), 0.1) << kChains[i] << " chains";
   }
 }
 
-// Half a million short sums. Before few chains were given room, ten in a million single chains
-// passed.
+// Half a million short sums. Without the allowance for few chains, ten in a million sums in a
+// single chain exceeded the bound.
 TEST(SumBound, HoldsForRareOrders) {
   constexpr int kShort = 128;
   for (const int chains : {1, 4, 32}) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// reference/formats/e2m1.h: every code, every boundary, and the nibbles of a byte.
+// Tests reference/formats/e2m1.h: every code, every rounding boundary, and the two nibbles of a
+// byte.
 #include "reference/formats/e2m1.h"
 
 #include <gtest/gtest.h>
@@ -15,11 +16,11 @@ namespace e2m1_test {
 
 using reference::decode_e2m1;
 
-// As the helper of DeepGEMM's tests has it.
+// The rounding of the helper in DeepGEMM's tests.
 constexpr reference::E2m1Policy kHelper{reference::E2m1Ties::toward_zero, false};
 int encode_e2m1(double value) { return reference::encode_e2m1(value, kHelper); }
 
-// Nearest by search; of two as near, the smaller one: ties go down here.
+// The nearest code, found by search. Ties go to the smaller code, as in kHelper.
 int expected_code(double x) {
   const Ladder rungs(0.5, 2, 7);  // 0 .5 1 1.5 2 3 4 6
   int best = 0;
@@ -60,7 +61,7 @@ TEST(E2m1, RoundsAMillionRandomFloatsToTheNearestCode) {
   }
 }
 
-// PTX ISA, cvt.rn.satfinite.e2m1x2: nearest, ties to even, the sign of zero kept.
+// Source: PTX ISA, cvt.rn.satfinite.e2m1x2: nearest, ties to even, the sign of zero is kept.
 TEST(E2m1, RoundsTiesToEvenAndKeepsTheSignOfZeroByDefault) {
   const double boundaries[7] = {0.25, 0.75, 1.25, 1.75, 2.5, 3.5, 5};
   const int even[7] = {0, 2, 2, 4, 4, 6, 6};

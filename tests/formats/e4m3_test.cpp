@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// reference/formats/e4m3.h against the ladder, literal rows and the specification's golden tiles.
+// Tests reference/formats/e4m3.h against a ladder (all values of the format, counted up in exact
+// steps), literal values, and tiles whose codes the specification lists.
 #include "reference/formats/e4m3.h"
 
 #include <gtest/gtest.h>
@@ -30,7 +31,7 @@ const Ladder& ladder(Dialect dialect) {
   return dialect == kFn ? fn : fnuz;
 }
 
-// What the rules say, from the ladder; x is a number.
+// The right code of x, which is not NaN, from the ladder and the rules for overflow and zero.
 int expected_code(double x, Dialect dialect, Overflow overflow) {
   const Ladder& rungs = ladder(dialect);
   const int sign = std::signbit(x) ? 0x80 : 0;
@@ -70,7 +71,8 @@ TEST(E4m3, DecodesTheSpecialCodesAsWrittenInTheStandards) {
     int code;
     double fn, fnuz;
   };
-  // Zero, least and largest subnormal, least normal, one, largest, NaN codes of either dialect.
+  // Zero, least and largest subnormal, least normal, one, largest, and the NaN codes of both
+  // dialects.
   for (const Row row : std::initializer_list<Row>{{0x00, 0, 0},
                                                   {0x01, 0.001953125, 0.0009765625},
                                                   {0x07, 0.013671875, 0.0068359375},
@@ -112,7 +114,7 @@ TEST(E4m3, AByteMeansTwiceAsMuchInFnAsInFnuz) {
     EXPECT_EQ(fn, 2 * fnuz);
     ++compared;
   }
-  EXPECT_EQ(compared, 252);  // all but 0x00, 0x7F, 0x80, 0xFF
+  EXPECT_EQ(compared, 252);  // all codes except 0x00, 0x7F, 0x80, 0xFF
 }
 
 TEST(E4m3, EveryValueIsExactInBf16) {
@@ -128,7 +130,7 @@ TEST(E4m3, EveryCodeSurvivesDecodeAndEncode) {
   for (const Dialect dialect : {kFn, kFnuz}) {
     for (int code = 0; code < 256; ++code) {
       const double value = decode_e4m3(static_cast<std::uint8_t>(code), dialect);
-      if (dialect == kFn && std::isnan(value)) continue;  // the NaN's sign is not kept by decode
+      if (dialect == kFn && std::isnan(value)) continue;  // decode loses the sign of NaN
       EXPECT_EQ(encode_e4m3(value, dialect), code);
       EXPECT_EQ(encode_e4m3(value, dialect, Overflow::to_nan), code);
     }
@@ -148,13 +150,13 @@ TEST(E4m3, RoundsAMillionRandomFloatsToTheNearestCode) {
   std::vector<double> numbers;
   for (std::uint64_t i = 0; i < 500'000; ++i) {
     numbers.push_back(random_float(i));
-    numbers.push_back(random_float_in(i, -13, 23));  // below half the least code to past the last
+    numbers.push_back(random_float_in(i, -13, 23));  // beyond both ends of the format
   }
   EXPECT_EQ(wrong_codes(numbers), 0);
 }
 
 TEST(E4m3, RoundsDoublesOnce) {
-  // Just above the midpoint of 1 and 1.125 by less than a float can say.
+  // Exceeds the midpoint of 1 and 1.125 by less than the precision of a float.
   EXPECT_EQ(encode_e4m3(1.0625, kFn), 0x38);
   EXPECT_EQ(encode_e4m3(1.0625 + 0x1p-50, kFn), 0x39);
   EXPECT_EQ(encode_e4m3(464 + 0x1p-40, kFn, Overflow::to_nan), 0x7F);
@@ -181,9 +183,9 @@ TEST(E4m3, OverflowSaturatesOrBecomesNanAsAsked) {
   for (const Row& row : std::initializer_list<Row>{
            {240, 0x77, 0x77, 0x7F, 0x7F},
            {std::nextafter(248.0, 0), 0x77, 0x77, 0x7F, 0x7F},
-           {248, 0x78, 0x78, 0x7F, 0x80},  // ties: 256 in fn; in fnuz 256 would be the even one
+           {248, 0x78, 0x78, 0x7F, 0x80},  // a tie; the even neighbour is 256, which fnuz lacks
            {448, 0x7E, 0x7E, 0x7F, 0x80},
-           {464, 0x7E, 0x7E, 0x7F, 0x80},  // tie between 448 and what would be 480
+           {464, 0x7E, 0x7E, 0x7F, 0x80},  // tie between 448 and 480, which the format lacks
            {std::nextafter(464.0, 500), 0x7E, 0x7F, 0x7F, 0x80},
            {480, 0x7E, 0x7F, 0x7F, 0x80},
            {1e300, 0x7E, 0x7F, 0x7F, 0x80},
@@ -219,7 +221,7 @@ TEST(E4m3, NegativeZeroAndUnderflowNeverBecomeTheNanOfFnuz) {
 TEST(E4m3, QuantisesTheGoldenTiles) {
   struct Tile {
     Dialect dialect;
-    int exponent;  // of the scale
+    int exponent;  // exponent of the scale
     std::vector<float> values;
     std::vector<int> codes;
   };
@@ -252,7 +254,7 @@ TEST(E4m3, NormalisedWeightsKeepEveryProduct) {
               decode_e4m3(static_cast<std::uint8_t>(code), kFn) * 0.75);
   }
   EXPECT_EQ(codes[0x80], 0x00);
-  // The specification's trap, kept on purpose: NaN weights turn into finite ones.
+  // The specification requires this trap: NaN weights become finite.
   EXPECT_EQ(decode_e4m3(codes[0x7F], kFnuz), 240);
   EXPECT_EQ(decode_e4m3(codes[0xFF], kFnuz), -240);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// reference/formats/e8m0.h: every byte, and the two ways to round a scale up to a power of two.
+// Tests reference/formats/e8m0.h: every byte, and the two ways to round a scale up to a power of
+// two.
 #include "reference/formats/e8m0.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +20,7 @@ using reference::encode_e8m0_by_log2;
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-// 2^k + `steps` ulp.
+// The float that is `steps` ulp above 2^k.
 float beside_power(int k, int steps) {
   return std::bit_cast<float>(std::bit_cast<std::uint32_t>(std::ldexp(1.0f, k)) + steps);
 }
@@ -78,8 +79,8 @@ TEST(E8m0, Log2IsClampedTo0And255) {
   EXPECT_EQ(encode_e8m0_by_log2(std::numeric_limits<float>::quiet_NaN()), 255);
 }
 
-// How many ulp above 2^k fp32 log2 still rounds to k: log2(1 + u 2^-23) against half the distance
-// from k to the next float. Worked out by hand from u * 1.4427 * 2^-23 <= half.
+// Number of ulp above 2^k for which an fp32 log2 still rounds to k: log2(1 + u 2^-23) is at most
+// half the distance from k to the next float. Computed by hand from u * 1.4427 * 2^-23 <= half.
 TEST(E8m0, Log2LosesABinadeForAsManyUlpAsWorkedOutByHand) {
   struct Row {
     int k, lost;
@@ -104,7 +105,8 @@ TEST(E8m0, Log2AgreesWithAnExtendedPrecisionLogarithmBesideEveryPower) {
     const auto here = static_cast<float>(k);
     const long double half = (static_cast<long double>(std::nextafter(here, kInfinity)) - k) / 2;
     for (int u = 1; u <= 64; ++u) {
-      // Near 0 a float resolves any excess; log1p keeps the excess exact where log2 would drown it.
+      // At k = 0 a float resolves any excess. log1p computes the excess exactly where log2 would
+      // lose it.
       const bool lost = k != 0 && std::log1p(u * 0x1p-23L) / ln2 <= half;
       ASSERT_EQ(encode_e8m0_by_log2(beside_power(k, u)), k + (lost ? 127 : 128)) << k << "+" << u;
     }
@@ -129,7 +131,7 @@ TEST(E8m0, FloorsOfTheQuantisersGiveTheSpecifiedBytes) {
     int byte;
   };
   for (const Row row : std::initializer_list<Row>{{1e-4f / 448, 105},  // KV and activations
-                                                  {1e-4f / 224, 106},  // the same on gfx942
+                                                  {1e-4f / 224, 106},  // KV on gfx942
                                                   {1e-4f, 114},        // FlashMLA's tests
                                                   {1e-10f / 448, 85},  // indexer queries
                                                   {3.7f / 448, 121},   // golden tile

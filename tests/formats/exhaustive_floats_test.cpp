@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// All 2^32 floats through every encoder that takes one: one to three minutes on two cores, so only
-// with PLUMB_FULL=1 in the environment.
+// Tests all 2^32 floats with every encoder that takes one. This takes one to three minutes on two
+// cores, so it runs only with PLUMB_FULL=1 in the environment.
 //
-// Rounding is monotonic, so the floats of one code are an interval. The ladder gives its ends, and
-// each float inside only has to compare equal to the code.
+// Rounding is monotonic, so all floats with one code form an interval. A ladder (all values of a
+// format, counted up in exact steps) gives the ends of each interval, and each float inside is only
+// compared with the interval's code.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -29,13 +30,14 @@ using reference::Overflow;
 constexpr std::int64_t kFloats = std::int64_t{1} << 32;
 constexpr std::uint32_t kInfinityBits = 0x7F800000;
 
-// Floats from `first` (a bit pattern) to the next interval's first have this code.
+// Floats from bit pattern `first` up to the next interval's `first` have this code.
 struct Interval {
   std::uint32_t first = 0;
   int code = 0;
 };
 
-// Of all positive floats up to infinity. A tie belongs to the even code.
+// Intervals of all positive floats up to infinity, rounded to nearest. A tie belongs to the even
+// code.
 std::vector<Interval> rounded_intervals(const Ladder& ladder, int overflow_code) {
   std::vector<Interval> intervals = {{0, 0}};
   for (int code = 0; code < ladder.codes(); ++code) {
@@ -49,13 +51,14 @@ std::vector<Interval> rounded_intervals(const Ladder& ladder, int overflow_code)
 std::vector<Interval> truncated_intervals(const Ladder& ladder) {
   std::vector<Interval> intervals;
   for (int code = 0; code <= ladder.codes(); ++code) {
-    const auto value = static_cast<float>(ladder.values[code]);  // 2^128 becomes infinity
+    const auto value = static_cast<float>(ladder.values[code]);  // 2^128 is infinity as a float
     intervals.push_back({std::bit_cast<std::uint32_t>(value), code});
   }
   return intervals;
 }
 
-// Scales up to and including 2^k have byte k + 127, but for `slack(k)` floats more that share it.
+// Scales up to and including 2^k have byte k + 127. The next `slack(k)` floats above 2^k share that
+// byte.
 template <class Slack>
 std::vector<Interval> ceiling_intervals(int zero_code, int least, int most, const Slack& slack) {
   std::vector<Interval> intervals = {{0, zero_code}, {1, least}};
@@ -66,19 +69,20 @@ std::vector<Interval> ceiling_intervals(int zero_code, int least, int most, cons
   return intervals;
 }
 
-// Floats just above 2^k whose log2 rounds to k in fp32.
+// Number of floats just above 2^k whose log2 rounds to k in fp32.
 std::uint32_t lost_to_log2(int k) {
   if (k == 0) return 0;
   const auto here = static_cast<float>(k);
   const long double half = (static_cast<long double>(std::nextafter(here, 999.0f)) - k) / 2;
-  const long double step = k < -126 ? 0x1p-22L : 0x1p-23L;  // of a float, relative to 2^k
+  const long double step = k < -126 ? 0x1p-22L : 0x1p-23L;  // spacing of floats, relative to 2^k
   std::uint32_t lost = 0;
   while (std::log1p((lost + 1) * step) / std::log(2.0L) <= half) ++lost;
   return lost;
 }
 
-// Wrong codes among the floats of [begin, end), all of one sign. `encode(float)` is the code under
-// test; `signed_code(code, negative)` the rule for signs; `nan_code(bits)` the rule for NaN.
+// Counts wrong codes among the floats [begin, end), all of one sign. `encode(float)`: the encoder
+// under test. `signed_code(code, negative)`: the rule for signs. `nan_code(bits)`: the rule for
+// NaN.
 template <class Encode, class SignedCode, class NanCode>
 std::int64_t wrong_codes(std::uint32_t begin, std::uint32_t end, bool negative,
                          const std::vector<Interval>& intervals, const Encode& encode,
@@ -189,7 +193,7 @@ TEST_F(ExhaustiveFloats, E8m0ByBitsRoundsEachUp) {
             0);
 }
 TEST_F(ExhaustiveFloats, E8m0ByLog2RoundsEachUpButForWhatFp32Loses) {
-  constexpr int kZero = -1;  // either zero has byte 0, all else that is negative 255
+  constexpr int kZero = -1;  // both zeros have byte 0, other negative numbers 255
   const auto sign = [](int code, bool negative) {
     return code == kZero ? 0 : negative ? 255 : code;
   };
@@ -217,8 +221,8 @@ TEST_F(ExhaustiveFloats, E2m1RoundsEachWithTiesTowardsZero) {
             0);
 }
 
-// Outside the fixture, so that it runs in every tier: one ulp of one interval's end moved is one
-// float wrong per sign.
+// This test does not use the fixture that needs PLUMB_FULL=1, so it always runs. Moving one end of
+// one interval by one ulp makes one float per sign wrong.
 TEST(FloatSweep, SeesASingleWrongFloat) {
   std::vector<Interval> intervals = rounded_intervals(bf16_ladder(), 0x7F80);
   const auto encode = [](float x) { return reference::encode_bf16(x); };

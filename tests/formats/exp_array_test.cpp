@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The reference's own exp against a wider type.
+// Tests the reference's exp against long double.
 #include "reference/exp_array.h"
 
 #include <gtest/gtest.h>

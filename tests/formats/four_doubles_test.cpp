@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Four doubles at a time: the same bits as one at a time, and for every width of the registers.
+// Four doubles at a time must give the same bits as one at a time, for every width of the
+// registers.
 #include "reference/four_doubles.h"
 
 #include <gtest/gtest.h>
@@ -44,7 +45,7 @@ TEST(FourDoubles, HaveTheBitsOfOneAtATime) {
 }
 
 TEST(FourDoubles, DecodeEveryBf16) {
-  std::vector<std::uint16_t> bits(65536 - 1);  // a last one that is not four
+  std::vector<std::uint16_t> bits(65536 - 1);  // the last group has fewer than four
   for (std::size_t i = 0; i < bits.size(); ++i) bits[i] = static_cast<std::uint16_t>(i);
   std::vector<double> values(bits.size());
   decode_bf16_array(bits.data(), std::ssize(bits), values.data());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The error model of sums in matrix units, against the emulated units: never exceeded, tight, and
-// with the mean that truncation has.
+// Tests the error model of sums in matrix units with the emulated units: sums never exceed the
+// bound, the bound is tight, and it includes the mean of truncation.
 #include "reference/matrix_error.h"
 
 #include <gtest/gtest.h>
@@ -77,7 +77,7 @@ Operands make_operands(Kind kind, bool fp8, std::int64_t terms, Random& random) 
   return operands;
 }
 
-// Chains of neighbours, joined by a tree.
+// Sum of products whose contiguous parts are chains in the matrix unit, joined by a tree.
 float unit_sum(const Operands& operands, const Numerics& numerics) {
   const auto n = std::ssize(operands.a);
   std::vector<float> sums;
@@ -92,12 +92,12 @@ float unit_sum(const Operands& operands, const Numerics& numerics) {
   return sums[0];
 }
 
-// A row of sums.
+// A row of sums with their estimates.
 struct Row {
   Estimate expected;
   std::vector<float> got;
-  double bias = 0;  // mean that is allowed
-  double mean = 0;  // of sign(value) * error
+  double bias = 0;  // allowed mean error
+  double mean = 0;  // mean of sign(value) * error
 
   Row() {
     expected.resize(1, kSumsPerRow);
@@ -191,7 +191,7 @@ TEST(MatrixError, HoldsInOrdersOfMagnitude) {
   }
 }
 
-// The mean error of emulated sums lies beyond what fp32 sums, rounded to nearest, have by chance.
+// The mean error of the emulated sums exceeds what fp32 sums rounded to nearest have by chance.
 TEST(MatrixError, TruncationShowsWhereRoundingToNearestIsDeclared) {
   for (const Kind kind : kKinds) {
     double mean = 0, variance = 0;
@@ -209,7 +209,7 @@ TEST(MatrixError, TruncationShowsWhereRoundingToNearestIsDeclared) {
   }
 }
 
-// Equal terms are cut alike: only the worst case holds.
+// Equal terms lose equal parts, so only the worst case holds.
 TEST(MatrixError, WorstCaseHoldsForEqualTermsAndSortedOnes) {
   for (const Declared& declared : units()) {
     const bool fp8 = declared.numerics.unit == SumUnit::sm90_fp8;

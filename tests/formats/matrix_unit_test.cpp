@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The emulated matrix units, against sums measured on a card and answers worked out by hand.
-// tests/cuda/matrix_units.cu compares them with a card, bit for bit.
+// Tests the emulated matrix units against sums measured on a card and against results computed by
+// hand. tests/cuda/matrix_units.cu compares them with a card, bit for bit.
 #include "reference/matrix_unit.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ float sum_of(const MatrixUnit& unit, const std::vector<float>& a, const std::vec
   return matrix_sum(unit, a.data(), b.data(), std::ssize(a), accumulator);
 }
 
-// Squares of x, a block of `block` at a time; fp32 adds up the blocks.
+// Sum of `terms` squares of x: the unit adds blocks of `block` terms, and fp32 adds the blocks.
 float promoted(float x, std::int64_t terms, std::int64_t block) {
   const std::vector<float> operands(static_cast<std::size_t>(block), x);
   float sum = 0;
@@ -28,7 +28,7 @@ float promoted(float x, std::int64_t terms, std::int64_t block) {
   return sum;
 }
 
-// wgmma m64n8k32 of an H200.
+// Measured with wgmma m64n8k32 on an H200.
 TEST(MatrixUnit, AddsFp8AsMeasured) {
   EXPECT_EQ(promoted(1.125F, 7168, 7168), 7995.5F);
   EXPECT_EQ(promoted(1.125F, 7168, 128), 9072);
@@ -42,10 +42,11 @@ TEST(MatrixUnit, AlignsBeforeTermsCancel) {
 }
 
 TEST(MatrixUnit, CutsEachTermByItself) {
-  // 2^-26 is one place below what is kept beside 1, however often it comes.
+  // 2^-26 is one place below the last bit that is kept next to 1, so even 16 such terms are lost.
   const std::vector<float> a(16, 0x1p-13F);
   EXPECT_EQ(sum_of(kSm90Bf16, a, a, 1), 1);
-  // 16 terms of 2^-24 are eight last places of 1; 2^-24 alone is half of one, and cut.
+  // 16 terms of 2^-24 add up to eight last places of 1. A single 2^-24 is half a last place, and is
+  // truncated.
   const std::vector<float> b(16, 0x1p-12F);
   EXPECT_EQ(sum_of(kSm90Bf16, b, b, 1), 1 + 0x1p-20F);
   EXPECT_EQ(sum_of(kSm90Bf16, {0x1p-12F}, {0x1p-12F}, 1), 1);
@@ -54,7 +55,8 @@ TEST(MatrixUnit, CutsEachTermByItself) {
 }
 
 TEST(MatrixUnit, TakesTheExponentOfAProductFromItsOperands) {
-  // 1.5 * 1.5 = 2.25 counts with exponent 0: 2^-13 is kept beside it, and lost beside 2.
+  // 1.5 * 1.5 = 2.25 has the exponent 0 of its operands, so 2^-13 is kept next to it. Next to 2 = 2
+  // * 1, with exponent 1, 2^-13 is lost.
   EXPECT_EQ(sum_of(kSm90Fp8, {1.5F, -1.5F, 0x1p-6F}, {1.5F, 1.5F, 0x1p-7F}), 0x1p-13F);
   EXPECT_EQ(sum_of(kSm90Fp8, {2, -2, 0x1p-6F}, {1, 1, 0x1p-7F}), 0);
 }

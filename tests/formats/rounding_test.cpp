@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rounding seen from the exact value, against the machine's own rounding and against integration.
+// Tests reference/rounding.h against the machine's rounding and against numerical integration.
 #include "reference/rounding.h"
 
 #include <gtest/gtest.h>
@@ -39,7 +39,7 @@ TEST(Rounding, OfBf16HasEightDigitsAndTiesToEven) {
   EXPECT_EQ(largest_finite(Format::bf16), 0x1.fep127);
 }
 
-// The moments of round(centre + e) - centre by the midpoint rule over e.
+// The moments of round(centre + e) - centre, integrated over e with the midpoint rule.
 RoundedError integrate(double centre, double sigma) {
   constexpr int kPoints = 200000;
   double weight = 0, mean = 0, square = 0, slope = 0;
@@ -60,13 +60,15 @@ TEST(RoundedError, HasTheMomentsOfTheIntegral) {
   Random random(2);
   constexpr double kStep = 0x1p-7;
   for (int i = 0; i < 60; ++i) {
-    // From next to nothing to dither; every third next to a power of two, on both sides of zero.
+    // sigma goes from far below a step of the format to above it. Every third centre is next to a
+    // power of two, and centres have both signs.
     const double sigma = kStep * std::exp2(-8 + 9.5 * random.uniform());
     const double distance = kStep * random.normal();
     const double centre = (i % 3 == 0 ? 1 + distance : 1.5 + distance) * (i % 2 == 0 ? 1 : -1);
     const RoundedError error = rounded_error(Format::bf16, centre, sigma);
     const RoundedError truth = integrate(centre, sigma);
-    // The integrand jumps, so the midpoint rule is right to a point's share of a step.
+    // The integrand jumps, so the midpoint rule has an error of about the distance between points,
+    // as a share of a step.
     const double accuracy = 1e-3 * kStep;
     EXPECT_NEAR(error.mean, truth.mean, accuracy) << centre << " " << sigma;
     EXPECT_NEAR(error.slope, truth.slope, accuracy) << centre << " " << sigma;

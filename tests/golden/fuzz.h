@@ -7,9 +7,9 @@
 
 namespace plumb::golden {
 
-// Takes the bytes for a list of edits of a whole golden file, made by HDF5 itself, so that what
-// comes out is well-formed and may hold anything; reads it. What is neither refused by GoldenError
-// nor a valid file ends the process.
+// Interprets the bytes as edits of a complete golden file. HDF5 applies them, so the file is
+// well-formed with arbitrary contents. Then reads the file. Ends the process unless the result is a
+// valid file or a GoldenError.
 void fuzz_golden(std::span<const std::uint8_t> edits);
 
 }  // namespace plumb::golden

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The fuzzer's corpus, and as many inputs again as fit a test.
+// Runs the fuzzer's corpus, and as many mutated inputs as a test has time for.
 #include "tests/golden/fuzz.h"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The goldens of this repository: whole, small, and written by the tool.
+// The goldens of this repository are complete, small, and written by the tool.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -24,8 +24,8 @@ TEST(GoldenRepositoryTest, IsWholeAndSmall) {
   EXPECT_TRUE(store.strays().empty()) << store.strays().front();
 }
 
-// From the contents alone come the same bytes, but for another version of HDF5 or zlib. A simulated
-// platform says that it is one, a real one that it is not.
+// Encoding the contents again gives the same bytes, unless the file has another version of HDF5 or
+// zlib. Files say whether their platform is simulated.
 TEST(GoldenRepositoryTest, IsWhatTheToolWrites) {
   const Store store(PLUMB_GOLDENS);
   const std::string libraries =

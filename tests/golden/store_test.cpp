@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The store keeps its word whatever happens to it: it is the old one or the new one.
+// An interrupted change leaves either the old store or the new one.
 #include "golden/store.h"
 
 #include <gtest/gtest.h>
@@ -36,7 +36,7 @@ GoldenFile file_of(const std::string& op, const std::string& line) {
   return file;
 }
 
-// Dies at its n-th step, at once or in the middle of a write.
+// Ends the process at its n-th step, at once or in the middle of a write.
 class FailingPower : public FileSystem {
  public:
   explicit FailingPower(int steps) : left_(steps) {}
@@ -73,7 +73,7 @@ class FailingPower : public FileSystem {
   int left_;
 };
 
-// Replaces two files and removes a third. True if the power held until the end.
+// Replaces two files and removes a third. True if the process was not ended.
 bool change_store(const std::string& folder, int steps) {
   const pid_t child = fork();
   if (child == 0) {
@@ -107,7 +107,7 @@ TEST_F(GoldenStoreTest, IsTheOldOneOrTheNewOneWhereverAChangeIsInterrupted) {
     EXPECT_EQ(line_of(store, "mhc_pre"), is_new ? "new" : "none") << "step " << steps;
     EXPECT_EQ(line_of(store, "hc_head"), is_new ? "none" : "old") << "step " << steps;
 
-    // The next change starts from either, and leaves nothing of the interrupted one behind.
+    // The next change works after either outcome and removes all leftovers.
     Store again(folder_);
     again.replace({file_of("rms_norm", "newer"), file_of("mhc_pre", "newer")});
     EXPECT_EQ(line_of(Store(folder_), "rms_norm"), "newer");

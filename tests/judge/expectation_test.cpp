@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is right is known before anybody compares, and one comparison makes a report of it.
+// Expectations are computed before any comparison, and one comparison turns them into a report.
 #include "cases/judge/expectation.h"
 
 #include <gtest/gtest.h>
@@ -62,7 +62,7 @@ TEST(Expectation, LeavesOutRowsThatAreNotPromised) {
   EXPECT_EQ(report.elements_compared, 0);
 }
 
-// Values and their errors can be had of every op with floating-point outputs, without a verdict.
+// The estimate (values and errors) of floating-point outputs is available without a verdict.
 TEST(Expectation, OfFloatingPointOutputsHasItsEstimate) {
   const OpDefinition& op = find_op("rms_norm");
   const Row row = row_of(op, {{"tokens", 2}, {"hidden", 8}});

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The judge against planted faults and healthy variants of an attention kernel. The fifteen faults
-// are those by which comparators of other projects were measured; the one that finds fewest of them
-// finds none.
+// The judge against planted faults and right variants of an attention kernel. Comparators of other
+// projects were measured with the same fifteen faults; the weakest of them finds none.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -27,10 +26,10 @@ constexpr int kSeeds = 20;
 struct Fault {
   std::string name;
   HostTensor (*plant)(const Decode& decode, const Out& honest);
-  std::vector<std::int64_t> rows = {};  // that the report has to name, and no other; empty: any
+  std::vector<std::int64_t> rows = {};  // rows that the report must name, and no others; empty: any
 };
 
-// The element of this rank in order of magnitude.
+// Index of the element with this rank by magnitude.
 std::size_t ranked(const Out& out, std::size_t rank) {
   std::vector<std::size_t> order(out.size());
   std::iota(order.begin(), order.end(), 0);

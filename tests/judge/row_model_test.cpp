@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The limits of rows and the standard errors of the bias test, against honest results with known
-// correlations: neither too tight (false alarms) nor far too wide (blindness).
+// The limits for rows and the standard errors of the bias test, against right results with known
+// correlations: neither too tight (false alarms) nor far too wide (missed errors).
 #include <gtest/gtest.h>
 
 #include <Eigen/Dense>
@@ -23,7 +23,7 @@ using tests::Random;
 constexpr std::int64_t kRows = 32;
 constexpr std::int64_t kColumns = 64;
 
-// Errors of `sigma` bf16 units of the value; the part sqrt(rho) of each is shared by its row.
+// Errors of `sigma` bf16 units of the value. A part sqrt(rho) of each error is shared by its row.
 Estimate make_estimate(double sigma, double rho, std::uint64_t seed) {
   Estimate estimate;
   estimate.resize(kRows, kColumns);
@@ -42,7 +42,7 @@ Estimate make_estimate(double sigma, double rho, std::uint64_t seed) {
   return estimate;
 }
 
-// An honest row.
+// A row as a right kernel stores it.
 std::vector<double> store_row(const Estimate& estimate, std::int64_t r, double rho,
                               Random& random) {
   const double shared = std::sqrt(rho) * random.normal();
@@ -82,7 +82,8 @@ TEST_P(BiasSpread, IsAboutOneStandardError) {
     largest = std::max(largest, test.result().sigmas);
   }
   const double spread = std::sqrt(square / kSeeds);
-  // Errors far below a step of the format make results of few values, which need Bernstein's room.
+  // If errors are far below a step of the format, results take few values, and Bernstein's
+  // inequality gives wider limits than a normal distribution.
   const bool granular = sigma < 0.3 || (sigma < 1 && rho > 0.5);
   EXPECT_LT(spread, 1.15);
   EXPECT_GT(spread, granular ? 0.1 : 0.5);
@@ -97,7 +98,7 @@ class RowLimits : public testing::TestWithParam<std::tuple<double, double>> {};
 
 TEST_P(RowLimits, AreNeverPassedByHonestRowsButApproached) {
   const auto [sigma, rho] = GetParam();
-  double norm = 0, across = 0;  // largest share of the limit
+  double norm = 0, across = 0;  // largest share of each limit
   for (std::uint64_t seed = 0; seed < 100; ++seed) {
     const Estimate estimate = make_estimate(sigma, rho, seed);
     Random random(seed + 1000);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the judge says of wrong selections: which rows, which places, and what they look like.
+// What the judge reports for wrong selections: which rows and places are wrong, and the pattern.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -23,8 +23,8 @@ OpDefinition define_top_k_per_row_decode();
 
 namespace top_k_verdict_test {
 
-// Four rows of two requests with windows of 50 columns, all of different logits, K 16. Every window
-// starts beyond column 50, so that no global column is a local one.
+// Four live rows of two requests, and a dead row. K 16. Windows of 50 columns with distinct logits.
+// Every window starts beyond column 50, so no global column number is a valid local one.
 class TopKVerdict : public ::testing::Test {
  protected:
   TopKVerdict()
@@ -37,7 +37,7 @@ class TopKVerdict : public ::testing::Test {
     select(50);
   }
 
-  // The answer for windows of another length; row 4 is dead.
+  // Writes the right answer for windows of another length. Row 4 is dead.
   void select(std::int64_t length) {
     const HostTensor& logits = tensors.at("logits");
     for (std::int64_t r = 0; r < 5; ++r) {
@@ -78,7 +78,7 @@ TEST_F(TopKVerdict, NamesGlobalColumns) {
 }
 
 TEST_F(TopKVerdict, NamesALengthThatIsOffByOne) {
-  // All windows end one column early, and the one logit lost is the largest.
+  // All windows end one column early. The logit that is lost is the largest.
   for (std::int64_t r = 0; r < 4; ++r) {
     tensors.at("logits").row<float>(r)[start(r) + 49] = 1e6f;
   }
@@ -111,7 +111,7 @@ TEST_F(TopKVerdict, NamesTheFirstColumns) {
   EXPECT_EQ(judge().pattern, "the first k columns instead of the k largest");
 }
 
-// One wrong index that is the number of its place by chance.
+// One wrong index that happens to equal its place in the row.
 TEST_F(TopKVerdict, ALoserAtItsOwnPlaceIsNotTheFirstColumns) {
   std::int32_t loser = 0;
   const std::set<std::int32_t> winners(places(0), places(0) + 16);
@@ -124,7 +124,7 @@ TEST_F(TopKVerdict, ALoserAtItsOwnPlaceIsNotTheFirstColumns) {
 }
 
 TEST_F(TopKVerdict, SaysWhichWinnerIsMissing) {
-  // Exact logits are all different: the smallest one is never among the winners.
+  // Exact logits are all distinct, so the smallest one is never among the winners.
   std::int32_t loser = 0;
   const float* window = tensors.at("logits").row<float>(0) + start(0);
   for (std::int32_t i = 1; i < 50; ++i) loser = window[i] < window[loser] ? i : loser;

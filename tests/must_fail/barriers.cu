@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// block_sync: missing, divergent, never completed. One block unless a kernel says otherwise.
+// Errors with block_sync: missing, divergent, never completed. One block unless a kernel says
+// otherwise.
 #include <stdexcept>
 
 #include "tests/must_fail/kernels.h"
 
 namespace plumb::device::PLUMB_KERNEL_SET {
 
-// data[i] = the neighbour's number, which may not be written yet.
+// data[i] = the next thread's number, which may not be written yet.
 PLUMB_KERNEL void missing_barrier(std::int32_t* data, int n) {
   PLUMB_SHARED(std::int32_t, part, 1024);
   part[thread_index()] = -1;
@@ -41,7 +42,7 @@ PLUMB_KERNEL void barrier_against_wave(std::int32_t*, int) {
     wave_sync(all_lanes());  // deadlock: the others
 }
 
-// Threads past n return; the others still meet, twice.
+// Threads from n on return; the others still meet, twice.
 PLUMB_KERNEL void early_exit(std::int32_t* data, int n) {
   PLUMB_SHARED(std::int32_t, part, 1024);
   if (thread_index() >= n) return;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Test kernels by name, in the plain and in the checked build.
+// Finds test kernels by name, in the plain and in the checked build.
 #include <stdexcept>
 #include <string>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Small kernels that show what the simulator must refuse, and their correct twins, which it must
-// not. Each works on n integers in `data`; how many it needs stands with it.
+// Small kernels with an error that the simulator must refuse, and correct twins, which it must
+// accept. Each works on n integers in `data`; the kernel's comment says how many it needs.
 #pragma once
 
 #include <string_view>

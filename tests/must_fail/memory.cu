@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Shared and global memory: bounds, initialisation, races, atomics.
+// Errors with shared and global memory: bounds, initialisation, races, atomics.
 #include "tests/must_fail/kernels.h"
 
 namespace plumb::device::PLUMB_KERNEL_SET {
@@ -24,7 +24,7 @@ PLUMB_KERNEL void stray_write(std::int32_t* data, int n) { data[n] = 1; }
 
 PLUMB_KERNEL void stray_read(std::int32_t* data, int n) { data[0] = data[n] + 1; }
 
-// Neither reads nor writes outside; n = 0 is right.
+// The access stays inside the allocation but is misaligned; n = 0 is right.
 PLUMB_KERNEL void misaligned_load(std::int32_t* data, int n) {
   data[0] = load_vector(data + n).at[0];
 }
@@ -33,7 +33,7 @@ PLUMB_KERNEL void misaligned_store(std::int32_t* data, int n) {
   store_vector(data + n, Vector<std::int32_t>{{5, 6, 7, 8}});
 }
 
-// Four words from data + n.
+// Reads four words from data + n on.
 PLUMB_KERNEL void vector_past_the_end(std::int32_t* data, int n) {
   data[0] = load_vector(data + n).at[0];
 }
@@ -50,7 +50,7 @@ PLUMB_KERNEL void uninitialized_shared(std::int32_t* data, int) {
   data[thread_index()] = part[thread_index()];
 }
 
-// 40,000 bytes of its own, beside what is dynamic.
+// Has 40,000 bytes of static shared memory, besides the dynamic part.
 PLUMB_KERNEL void shared_too_large(std::int32_t* data, int) {
   PLUMB_SHARED(std::int32_t, large, 10000);
   large[thread_index()] = 0;
@@ -64,7 +64,7 @@ PLUMB_DEVICE std::int32_t through_scratch(std::int32_t value) {
   return scratch[(thread_index() + 1) % block_size()];
 }
 
-// An array of the kernel and one of a function that is called twice; n of them dynamic.
+// Static arrays of the kernel and of a function that is called twice, and dynamic shared memory.
 PLUMB_KERNEL void two_shared_arrays(std::int32_t* data, int) {
   PLUMB_SHARED(std::int32_t, part, 64);
   std::int32_t* const dynamic = dynamic_shared<std::int32_t>();
@@ -76,7 +76,7 @@ PLUMB_KERNEL void two_shared_arrays(std::int32_t* data, int) {
   data[thread_index()] = part[thread_index()] + dynamic[thread_index()] + 10000 * after_next;
 }
 
-// data[v] = how many of 8 threads' squares are v modulo 4.
+// data[v] = number of threads whose squared index is v modulo n.
 PLUMB_KERNEL void dynamic_histogram(std::int32_t* data, int n) {
   std::int32_t* const bins = dynamic_shared<std::int32_t>();
   if (thread_index() < n) bins[thread_index()] = 0;
@@ -88,7 +88,7 @@ PLUMB_KERNEL void dynamic_histogram(std::int32_t* data, int n) {
 
 PLUMB_KERNEL void same_value(std::int32_t* data, int) { data[0] = 7; }
 
-// Each block adds to a counter that others add to as well.
+// Each block adds to one counter without an atomic.
 PLUMB_KERNEL void block_race(std::int32_t* data, int) {
   if (thread_index() == 0) data[0] = data[0] + 1;
 }
@@ -101,13 +101,13 @@ PLUMB_KERNEL void block_atomics(std::int32_t* data, int) {
   atomic_exchange(&data[3], 5);
 }
 
-// A plain read of what other threads update.
+// A plain read of an integer that other threads update.
 PLUMB_KERNEL void mixed_atomics(std::int32_t* data, int) {
   atomic_add(&data[0], 1);
   if (thread_index() == 1) data[1] = data[0];
 }
 
-// Every thread writes bytes of its own in words that it shares with others.
+// Each thread writes its own bytes, in words that it shares with other threads.
 PLUMB_KERNEL void neighbouring_bytes(std::int32_t* data, int n) {
   auto* const bytes = reinterpret_cast<std::uint8_t*>(data);
   auto* const halves = reinterpret_cast<std::uint16_t*>(data + n);
@@ -121,7 +121,8 @@ PLUMB_KERNEL void read_then_write(std::int32_t* data, int) {
   if (thread_index() == block_size() - 1) data[0] = before + 1;
 }
 
-// All read, the first wave meets, and its lane 0 writes: the other waves may still be reading.
+// All threads read. Then the first wave meets, and its lane 0 writes while other waves may still
+// read.
 PLUMB_KERNEL void many_readers(std::int32_t* data, int n) {
   data[n + thread_index()] = data[0];
   if (wave_index() > 0) return;

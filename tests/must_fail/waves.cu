@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Wave operations: masks, exited lanes, lanes that meet at different lines, and results.
+// Errors with wave operations: masks, exited lanes, lanes that meet at different lines of the
+// source. Also right kernels, whose results the tests check.
 #include "tests/must_fail/kernels.h"
 
 namespace plumb::device::PLUMB_KERNEL_SET {
@@ -64,7 +65,7 @@ PLUMB_KERNEL void two_masks(std::int32_t*, int) {
   wave_sync(lane_index() == 7 ? LaneMask{0xFF} : all_lanes());  // two masks
 }
 
-// The odd lanes do not wait for the even ones.
+// Odd lanes do not wait for even ones.
 PLUMB_KERNEL void odd_and_even_lanes(std::int32_t* data, int) {
   std::int32_t value = lane_index();
   if (lane_index() % 2 == 0) {
@@ -76,7 +77,8 @@ PLUMB_KERNEL void odd_and_even_lanes(std::int32_t* data, int) {
   data[thread_index()] = value;
 }
 
-// Lane 0 meets each of the others in turn, and must not overwrite what they have yet to read.
+// Lane 0 meets each other lane in turn. It must not overwrite a value that the other lane has not
+// read.
 PLUMB_KERNEL void overtaking(std::int32_t* data, int) {
   for (int other = 1; other < wave_size(); ++other)
     if (lane_index() == 0 || lane_index() == other)
@@ -110,7 +112,7 @@ PLUMB_KERNEL void vote(std::int32_t* data, int) {
   data[2 * thread_index() + 1] = static_cast<std::int32_t>(votes >> 32);
 }
 
-// Lanes exchange through shared memory, two by two.
+// Lanes exchange values through shared memory, in pairs.
 PLUMB_KERNEL void lane_pairs(std::int32_t* data, int) {
   PLUMB_SHARED(std::int32_t, part, 1024);
   const LaneMask pair = LaneMask{3} << (lane_index() & ~1);
@@ -159,7 +161,7 @@ PLUMB_KERNEL void shuffle_for_wave_sync(std::int32_t* data, int) {
   data[0] = shuffle(all_lanes(), 1, 0) + part[thread_index() ^ 1];
 }
 
-// Lane 0 meets lane 1, lane 1 then lane 2, which reads what lane 0 wrote first.
+// Lane 0 meets lane 1, then lane 1 meets lane 2, which reads what lane 0 wrote.
 PLUMB_KERNEL void relay(std::int32_t* data, int) {
   PLUMB_SHARED(std::int32_t, part, 1);
   if (lane_index() == 0) part[0] = 7;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Child processes: every way in which they end, and that none is left behind.
+// Child processes: all ways in which they end, and that none is left running.
 #include "process/child.h"
 
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ Ended shell(const std::string& script, double timeout = 0) {
   return run_to_end({{"/bin/sh", "-c", script}, "", {"WORD=a word", "HOME"}}, {timeout});
 }
 
-// Ended, even if its new parent has not asked for its status yet.
+// True for a process that has ended, even if its new parent has not waited for it yet.
 bool has_ended(pid_t process) {
   std::ifstream file("/proc/" + std::to_string(process) + "/stat");
   const std::string text{std::istreambuf_iterator<char>(file), {}};
@@ -34,7 +34,7 @@ bool has_ended(pid_t process) {
   return name == std::string::npos || text.compare(name, 3, ") Z") == 0;
 }
 
-// Within a few seconds: a killed process may take a moment.
+// Waits a few seconds: a killed process may take a moment to end.
 bool is_gone(pid_t process) {
   for (int i = 0; i < 200; ++i) {
     if (has_ended(process)) return true;
@@ -101,7 +101,7 @@ TEST(Child, OutlivesTheThreadThatStartedIt) {
   EXPECT_TRUE(child->ending().ok()) << child->ending().text();
 }
 
-// The stub starts a child, prints its number, and waits.
+// The stub starts a child, prints its process id, and waits.
 TEST(Child, DoesNotOutliveItsParent) {
   const OutputFile out;
   Command command{{PLUMB_PROCESS_STUB, "parent"}};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A worker that does what the name of a request asks: it answers, dies in several ways, or does not
+// A worker that does what the name of a request says: it answers, dies in several ways, or does not
 // answer at all.
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -30,14 +30,14 @@ void write_raw(const std::string& text) {
   static_cast<void>(!write(Child::kChannel, text.data(), text.size()));
 }
 
-// Both processes return; the parent is the slower one.
+// Forks. Both processes return an answer, and the child's comes first.
 Bytes fork_and_return() {
   if (fork() == 0) return {99};
   usleep(100'000);
   return {1};
 }
 
-// The copy stays, and with it its end of the channel.
+// Forks and dies. The child lives on and keeps its end of the channel open.
 [[noreturn]] void fork_and_die() {
   if (fork() == 0) {
     sleep(30);

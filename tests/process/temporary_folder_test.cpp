@@ -34,7 +34,7 @@ TEST(TemporaryFolder, IsRemovedWithWhatIsInIt) {
   EXPECT_FALSE(fs::exists(path));
 }
 
-// The folder of a process that was killed, after `look` has looked while it lived.
+// The folder of a process that was killed. `look` was called while the process lived.
 template <class Look>
 fs::path folder_of_a_killed_process(Look look) {
   std::array<int, 2> tell = {};

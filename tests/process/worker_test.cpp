@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Requests to processes of their own: a crash, a hang, a wrong answer cost one request.
+// Requests to worker processes: a crash, a hang or a wrong answer costs one request.
 #include "process/worker.h"
 
 #include <gtest/gtest.h>
@@ -35,7 +35,7 @@ std::string why(const Result& answer) {
 
 Result ask_for(Worker& worker, const std::string& name) { return worker.run({7, name, {}}); }
 
-// Whatever came before, the next request is answered.
+// Whatever happened before, the next request is answered.
 void expect_it_goes_on(Worker& worker) {
   const Result answer = worker.run({41, "number", {}});
   ASSERT_EQ(why(answer), "it answered");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The caching allocator: reuse at once shows a stale address plausible foreign bytes, quarantine
-// shows it poison, and a graph pool is the only source of memory inside a capture.
+// The caching allocator. With reuse at once a stale address holds plausible foreign bytes; with
+// quarantine it holds poison. During a capture memory can come from a graph pool only.
 #include "device/caching_allocator.h"
 
 #include "tests/support/sim_device_fixture.h"
@@ -29,7 +29,7 @@ TEST_F(CachingAllocatorTest, ReuseAtOnceGivesAStaleAddressTheNextOwnersBytes) {
   allocator.free(stale);
   std::int32_t* x = ints(allocator, 60, "new");
   EXPECT_EQ(x, stale);
-  EXPECT_EQ(read(x), 1);  // not even poison in between
+  EXPECT_EQ(read(x), 1);  // the old value: a reused piece is not poisoned
   write(x, 2);
   EXPECT_EQ(read(stale), 2);
   write(stale, 3);
@@ -46,7 +46,7 @@ TEST_F(CachingAllocatorTest, QuarantineGivesAStaleAddressPoisonAndFindsTheWrite)
     launch(stream, "in time", [stale, copy] { *copy = *stale; });
     allocator.free(stale);
     EXPECT_NE(ints(allocator, 64), stale);
-    EXPECT_EQ(read(copy), 1);  // pending work before the free is not disturbed
+    EXPECT_EQ(read(copy), 1);  // work enqueued before the free still reads the old value
     EXPECT_EQ(read(stale), kCachePoison * 0x10001);
     write(stale + 2, 5);
     const std::vector<GuardDamage> damage = allocator.check_quarantine();
@@ -75,7 +75,7 @@ TEST_F(CachingAllocatorTest, TakesTheSmallestPieceThatSuffices) {
   allocator.free(large);
   allocator.free(small);
   EXPECT_EQ(allocator.allocate(1000, "a"), small);
-  EXPECT_EQ(allocator.allocate(1000, "b"), large);  // its front; the rest stays free
+  EXPECT_EQ(allocator.allocate(1000, "b"), large);  // takes the front of the large piece
   EXPECT_EQ(allocator.allocate(3072, "c"), static_cast<char*>(large) + 1024);
 }
 
@@ -166,7 +166,7 @@ TEST_F(CachingAllocatorTest, QuarantineInsideACapturePoisonsAtEveryReplay) {
     device->replay(exec, stream);
     EXPECT_EQ(read(seen), kCachePoison * 0x10001);
   }
-  EXPECT_EQ(read(outside), 1);  // freed in the capture, but no business of the graph
+  EXPECT_EQ(read(outside), 1);  // freed during the capture, but not as part of the graph
 }
 
 TEST_F(CachingAllocatorTest, FreeOfAnythingButAUsedPieceIsNamed) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The Device that CUDA and HIP share (device/gpu), on a runtime that needs no GPU (fake_gpu): where
-// guard zones lie and what is said of them, poison, errors that name the call, nothing left behind.
+// The Device that CUDA and HIP share (device/gpu), on a runtime that needs no GPU (fake_gpu): guard
+// zones and their reports, poison, errors that name the call, and release of all resources.
 #include "device/gpu/gpu_device.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ class GpuDeviceTest : public testing::Test {
  protected:
   void SetUp() override { fake::ledger() = {}; }
 
-  // Of a call that has to be refused: "fault: message".
+  // The error of a call that must be refused: "fault: message".
   template <typename Call>
   static std::string refusal(Call&& call) {
     try {
@@ -138,7 +138,7 @@ TEST_F(GpuDeviceTest, ACaptureHoldsNoCopyThatSomebodyWouldHaveToWaitFor) {
   device.free(from);
 }
 
-// What another thread captures is none of this thread's business.
+// A capture in another thread does not affect this thread.
 TEST_F(GpuDeviceTest, CapturesBelongToTheThreadThatBeganThem) {
   fake::GpuDevice device;
   const auto stream = device.create_stream();

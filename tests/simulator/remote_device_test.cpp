@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A device in a plug-in's process does what the same device does in this one.
+// A device in a plug-in's process behaves like the same device in this process.
 #include "device/remote/remote_device.h"
 
 #include <gtest/gtest.h>
@@ -46,7 +46,8 @@ TEST_F(RemoteDeviceTest, CopiesMoreThanTheSharedBufferHolds) {
   void* const memory = device_->allocate(bytes, "memory");
   EXPECT_TRUE(is_marked(memory));
   device_->copy(memory, sent.data(), bytes, stream);
-  std::fill(sent.begin(), sent.begin() + 10, 0);  // read at the call
+  // The copy has read `sent` at the call, so this change has no effect.
+  std::fill(sent.begin(), sent.begin() + 10, 0);
   device_->copy(got.data(), memory, bytes, stream);
   for (std::size_t i = 0; i < 10; ++i) sent[i] = static_cast<std::uint32_t>(i * 2654435761u);
   EXPECT_EQ(got, sent);
@@ -57,7 +58,8 @@ TEST_F(RemoteDeviceTest, ThrowsTheErrorOfAPostedCallAtTheNextOneThatIsAnswered) 
   void* const memory = device_->allocate(64, "small");
   const std::vector<std::byte> bytes(65);
   EXPECT_NO_THROW(device_->fill(memory, 1, 65, stream));
-  EXPECT_NO_THROW(device_->copy(memory, bytes.data(), 64, stream));  // not carried out
+  // Accepted, but not executed, because the fill before it failed.
+  EXPECT_NO_THROW(device_->copy(memory, bytes.data(), 64, stream));
   EXPECT_THROW(device_->synchronize(stream), DeviceError);
   EXPECT_NO_THROW(device_->synchronize(stream));
   EXPECT_TRUE(device_->check_guards().empty());
@@ -86,12 +88,12 @@ TEST_F(RemoteDeviceTest, PostsNothingBesideAnotherThread) {
   std::thread([&] {
     std::uint8_t got[64] = {};
     device_->copy(got, memory, 64, stream);
-    EXPECT_EQ(got[63], 7);  // what was posted came first
+    EXPECT_EQ(got[63], 7);  // the fill was posted earlier, so it is executed first
     EXPECT_THROW(device_->fill(memory, 1, 65, stream), DeviceError);
   }).join();
 }
 
-// What a call throws, "fault: text", or "".
+// The error of a call, "fault: text"; "" if it throws nothing.
 std::string error_of(Device& device, const std::function<void(Device&)>& misuse) {
   try {
     misuse(device);
@@ -164,7 +166,7 @@ TEST_F(RemoteDeviceTest, SaysHowItsProcessEnded) {
     }
   };
   kill(process_->id(), SIGABRT);
-  // It may still answer before the signal reaches it.
+  // The process may still answer until the signal arrives.
   for (int tries = 0; tries < 1000 && said().empty(); ++tries) usleep(1000);
   for (int i = 0; i < 2; ++i) EXPECT_EQ(said(), "its process ended with signal 6 (Aborted)");
   EXPECT_TRUE(process_->has_died());
@@ -190,7 +192,7 @@ TEST(RemotePlugin, GetsAddressesOfItsDeviceItsStateAndItsPlan) {
     return state.launch(*entry, &params);
   };
   EXPECT_EQ(launch(first, 1), PLUMB_OK);
-  EXPECT_EQ(launch(first, 1), PLUMB_OK);  // planned once
+  EXPECT_EQ(launch(first, 1), PLUMB_OK);  // the plan is made once per state
   {
     LaunchState second;
     EXPECT_EQ(launch(second, 2), PLUMB_OK);
@@ -198,7 +200,7 @@ TEST(RemotePlugin, GetsAddressesOfItsDeviceItsStateAndItsPlan) {
   }
   EXPECT_EQ(launch(first, 1), PLUMB_OK);
   EXPECT_EQ(entry->plan(&params), PLUMB_OK);
-  EXPECT_EQ(launch(first, 1), PLUMB_INVALID_ARGUMENT);  // planned twice
+  EXPECT_EQ(launch(first, 1), PLUMB_INVALID_ARGUMENT);  // refused, because it was planned twice
   LaunchState third;
   params.plan = nullptr;
   EXPECT_EQ(launch(third, 2), PLUMB_UNSUPPORTED);

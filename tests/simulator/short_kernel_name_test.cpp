@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Kernel names as the nodes of a real device's graph give them. The mangled ones are what compilers
-// made of kernels of this repository.
+// Kernel names as graph nodes of a real device return them. The mangled names were produced by
+// compilers from kernels of this repository.
 #include <gtest/gtest.h>
 #include <plumb/ops/metadata.h>
 
@@ -20,7 +20,7 @@ TEST(ShortKernelName, IsWhatTheLauncherSpelled) {
       "mhc_fused_post");
 }
 
-// With a return type in front, and parentheses in the middle.
+// These mangled names contain a return type, or parentheses in the middle.
 TEST(ShortKernelName, KeepsTemplateArguments) {
   EXPECT_EQ(short_kernel_name("_ZN5plumb6device11hip_kernels12_GLOBAL__N_115pack_seq_kernelItEEv21"
                               "plumb_pack_seq_params"),
@@ -29,7 +29,7 @@ TEST(ShortKernelName, KeepsTemplateArguments) {
             "select<4, 64, a::(anonymous namespace)::P>");
 }
 
-// Short names are mangled types too: "i" demangles to "int".
+// Unmangled names stay, also if they could be mangled types: "i" demangles to "int".
 TEST(ShortKernelName, LeavesWhatIsNotMangled) {
   for (const char* name : {"", "i", "f", "rms_norm_kernel", "_Zgarbage"}) {
     EXPECT_EQ(short_kernel_name(name), name);

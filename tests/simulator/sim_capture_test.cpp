@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Capture and replay on the simulated device: what a graph keeps, what a capture may not contain,
-// and that a missing dependency between branches shows.
+// Capture and replay on the simulated device: what a graph keeps, which calls a capture refuses,
+// and that a missing dependency between branches gives wrong results.
 #include <cstring>
 #include <thread>
 #include <vector>
@@ -80,7 +80,7 @@ TEST_F(SimCapture, WithoutNodesIsLegal) {
   device->synchronize(stream);
 }
 
-// A call that may not be captured, and what the error says.
+// A call that is refused during a capture; `call` is its name in the error.
 struct Forbidden {
   const char* call;
   std::function<void(Device&, Stream, Event, void*)> action;
@@ -115,7 +115,7 @@ TEST_F(SimCapture, RefusesWhatItMayNotContainAndIsInvalidFromThenOn) {
                  std::string("capture_invalid: end_capture: the capture of stream 1 is invalid "
                              "since: ") +
                      one.call);
-    device->fill(x, 1, 4, stream);  // the stream is an ordinary one again
+    device->fill(x, 1, 4, stream);  // outside of the capture the stream works again
     EXPECT_EQ(read(x), 0x01010101);
   }
 }
@@ -146,7 +146,7 @@ TEST_F(SimCapture, NamesCallsInAWrongState) {
   expect_error([&] { device->replay(exec, stream); }, "capture_invalid: replay: no such graph");
 }
 
-// produce on one branch, consume on the other; `edge` makes the second wait for the first.
+// `produce` runs on one branch, `consume` on the other. With `edge`, consume waits for produce.
 class SimGraphBranches : public SimDeviceTest {
  protected:
   GraphExec fork_and_join(bool edge) {
@@ -264,7 +264,7 @@ TEST_F(SimCapture, MemoryThatAGraphWouldUseIsNotGivenBackUnnoticed) {
   };
   EXPECT_EQ(error_after_free(argument),
             "held_by_graph: 'argument' was freed, but kernel 'store' of a live graph uses it");
-  EXPECT_EQ(error_of([&] { device->synchronize(); }), "no error");  // said once
+  EXPECT_EQ(error_of([&] { device->synchronize(); }), "no error");  // each error is reported once
   EXPECT_NE(error_after_free(from).find("held_by_graph: 'from'"), std::string::npos);
   device->free_pinned(staging);
   expect_error([&] { device->synchronize(); }, "held_by_graph: 'pinned memory'");
@@ -273,8 +273,8 @@ TEST_F(SimCapture, MemoryThatAGraphWouldUseIsNotGivenBackUnnoticed) {
   EXPECT_EQ(error_after_free(to), "no error");
 }
 
-// A compiler leaves the bytes between members as they were. With a number beside them they may look
-// like an address.
+// Compilers leave padding bytes between members uninitialised. Next to a number they may look like
+// an address.
 struct Padded {
   std::int32_t* at;
   float eps;
@@ -299,7 +299,7 @@ TEST_F(SimCapture, BytesThatBelongToNoMemberAreNoAddress) {
   expect_error([&] { device->synchronize(); }, "held_by_graph: 'used'");
 }
 
-// A plug-in's workspace that grows: the graph keeps the address of the old one.
+// A plug-in's workspace grows while the graph keeps the address of the old one.
 TEST_F(SimCapture, ScratchThatAGraphWouldUseIsNotGivenBackUnnoticed) {
   HostedDevice hosted(open_device("sim-sm90"));
   const Stream own = hosted.create_stream();
@@ -308,7 +308,7 @@ TEST_F(SimCapture, ScratchThatAGraphWouldUseIsNotGivenBackUnnoticed) {
   hosted.begin_capture(own);
   hosted.launch_frozen("split", nothing, &workspace, sizeof workspace, own);
   const GraphExec exec = hosted.instantiate(hosted.end_capture(own));
-  // It is poisoned, which needs the device.
+  // Releasing scratch poisons it, which executes pending work and reports the error.
   expect_error([&] { hosted.release_scratch(workspace, own); },
                "held_by_graph: 'scratch' was freed, but host function 'split' of a live graph");
   void* const next = hosted.allocate_scratch(1000, own);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The checked build of kernels: races, bounds, initialisation, each with a correct twin that
-// passes.
+// The checked build of kernels finds races, accesses out of bounds and reads of uninitialised
+// memory. For each of these there is a right kernel that passes.
 #include "tests/support/sim_grid.h"
 
 namespace plumb::device::sim_test {
@@ -13,7 +13,7 @@ Launch checked(const std::string& kernel, const sim::LaunchShape& shape, int n =
   return {.kernel = kernel, .shape = shape, .n = n, .checked = true};
 }
 
-// The fault in every order.
+// Expects the fault in every thread order.
 void expect_fault_in_orders(Launch launch, ErrorKind fault, const std::vector<std::string>& parts) {
   for (const Order order : kCheckedOrders) {
     launch.order = order;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Streams, events and copies of the simulated device: when operations run, and that programs which
-// forget to wait, or use memory that they may not, do fail.
+// Streams, events and copies of the simulated device: when operations run, and that programs fail
+// which forget to wait, or use memory that they must not use.
 #include <thread>
 #include <vector>
 
@@ -123,7 +123,7 @@ TEST_F(SimDevice, WaitMeansTheMostRecentRecordBeforeIt) {
   const Stream other = device->create_stream();
   const Event event = device->create_event();
   std::vector<int> ran;
-  device->wait(stream, event);  // never recorded: no wait
+  device->wait(stream, event);  // the event was never recorded, so this does not wait
   launch(other, "a", [&] { ran.push_back(1); });
   device->record(event, other);
   device->wait(stream, event);

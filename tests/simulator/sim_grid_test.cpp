@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The simulated grid: what must run and give the same bits in every thread order, and what must be
-// refused, with a message that names kernel, threads and source lines. Kernels: tests/must_fail.
+// The simulated grid: which kernels must run and give the same bits in every thread order, and
+// which must be refused with a message that names kernel, threads and source lines. The kernels are
+// in tests/must_fail.
 #include "tests/support/sim_grid.h"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The simulated device under the policy `interleaved`: nothing runs before something waits, then
-// everything does, in pieces and in an order that the seed decides.
+// The simulated device under the policy `interleaved`: nothing runs before something waits. Then
+// everything runs, in pieces, in an order that the seed decides.
 #include <algorithm>
 #include <atomic>
 #include <thread>
@@ -25,7 +25,7 @@ class Interleaving : public SimDeviceTest {
     log.clear();
   }
 
-  // A kernel whose blocks write `mark` into the log, one after the other.
+  // Enqueues a kernel in which each block appends `mark` to the log.
   void mark_blocks(Stream where, char mark) {
     sim::KernelCall call;
     call.name = std::string("mark ") + mark;
@@ -97,7 +97,7 @@ TEST_F(Interleaving, RefusesCallsOfHostFunctions) {
   EXPECT_NE(error.find("called by a host function"), std::string::npos) << error;
 }
 
-// A thread that allocates, enqueues, captures and waits while others do.
+// The work of one thread: allocates, enqueues, captures and waits while other threads do the same.
 void work(Device& device, Stream stream, std::int64_t seed, std::int64_t* result) {
   auto* x = static_cast<std::int64_t*>(device.allocate(800, "x"));
   device.fill(x, 0, 800, stream);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// exp2, log2 and rsqrt of the simulated device against the C library in extended precision.
+// exp2, log2 and rsqrt of the simulated device, compared with the C library in extended precision.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr float kSmallest = std::numeric_limits<float>::denorm_min();
 
-// Distance in units of the float's last place.
+// Error in units of the float's last place.
 double ulps(float got, long double exact) {
   int exponent = 0;
   std::frexp(static_cast<double>(exact), &exponent);
@@ -26,7 +26,7 @@ double ulps(float got, long double exact) {
   return static_cast<double>(std::fabs(static_cast<long double>(got) - exact)) / ulp;
 }
 
-// Every 997th float from `first` to `last`, both positive or both negative bit patterns.
+// Largest error over every 997th float from `first` to `last`, which must have the same sign.
 template <typename Function, typename Exact>
 double worst_ulps(float first, float last, Function function, Exact exact) {
   double worst = 0;
@@ -45,7 +45,7 @@ TEST(SimMath, Exp2IsRoundedRight) {
   EXPECT_LE(worst_ulps(-1e-12F, -160.0F, exp2_rounded, exact), 0.500001);
 }
 
-// The series term by term, as goldens were computed.
+// exp2 by Horner's scheme, with which goldens were computed.
 float exp2_by_horner(float x) {
   const int whole = static_cast<int>(x + (x < 0.0F ? -0.5F : 0.5F));
   const double y = (static_cast<double>(x) - whole) * 0.69314718055994530942;
@@ -54,7 +54,8 @@ float exp2_by_horner(float x) {
   return static_cast<float>(std::ldexp(sum, whole));
 }
 
-// All floats between 2^-26 and 151 agree; here every 997th.
+// All floats with magnitudes from 2^-26 to 128 agree, negative ones to 151; this test takes every
+// 997th.
 TEST(SimMath, Exp2HasTheBitsOfHornersScheme) {
   for (const std::uint32_t sign : {0U, 0x80000000U})
     for (std::uint32_t bits = 0x32800000U; bits < (sign != 0 ? 0x43170000U : 0x43000000U);
@@ -86,7 +87,7 @@ TEST(SimMath, ExactPointsAreExact) {
     EXPECT_EQ(rsqrt_rounded(std::ldexp(1.0F, 2 * e)), std::ldexp(1.0F, -e));
 }
 
-// FNV-1a over the results for every 4999th float.
+// FNV-1a hash of the results for every 4999th float.
 std::uint64_t digest(float (*function)(float)) {
   std::uint64_t hash = 0xCBF29CE484222325U;
   for (std::uint64_t bits = 0; bits < std::uint64_t{1} << 32; bits += 4999) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Memory of the simulated device: poison, guard zones, quarantine, unmapped pages. Each test is a
-// program that touches what it may not, and has to be found out.
+// Memory of the simulated device: poison, guard zones, quarantine, unmapped pages. Most tests are
+// programs that access memory which they must not access; the device must detect it.
 #include <sys/mman.h>
 
 #include <cstring>
@@ -53,7 +53,7 @@ TEST_F(SimMemory, AddressesOfEmptyAllocationsDiffer) {
   EXPECT_NE(device->allocate(0, "a"), device->allocate(0, "b"));
 }
 
-// Its pages may be those of a device before it.
+// A new device may reuse pages of an earlier device, but must not show their contents.
 TEST_F(SimMemory, ANewDeviceHoldsNothingOfAnEarlierOne) {
   constexpr std::size_t kBytes = 200000;
   for (const bool page_guards : {false, true, false}) {
@@ -91,7 +91,7 @@ TEST_F(SimMemory, StrayWriteIntoAGuardZoneIsFoundWithLabelAndOffset) {
   EXPECT_EQ(damage[1].bytes, 1);
   EXPECT_EQ(damage[1].expected, expected);
   EXPECT_EQ(damage[1].got, got);
-  EXPECT_TRUE(device->check_guards().empty());  // repaired
+  EXPECT_TRUE(device->check_guards().empty());  // the check has repaired the guard zones
 }
 
 TEST_F(SimMemory, GuardZonesReachOneKibibyteToEitherSide) {
@@ -128,7 +128,7 @@ TEST_F(SimMemory, UseAfterFreeReadsPoisonAndAWriteIsFound) {
   std::int32_t* seen = ints(1);
   device->fill(x, 0, 256, stream);
   device->free(x);
-  EXPECT_NE(ints(64), x);  // not handed out again at once
+  EXPECT_NE(ints(64), x);  // freed memory is not reused at once
   launch(stream, "stale", [x, seen] {
     *seen = x[3];
     x[3] = 0;
@@ -227,10 +227,10 @@ TEST_F(SimMemory, PageGuardsNameTheKernelThatUsesFreedMemory) {
   expect_error([&] { device->synchronize(stream); }, "access to offset 12 of 'scores'");
 }
 
-// A kernel's bad pointer, which the undefined behaviour sanitizer is not to report first.
+// Writes through a bad pointer. The undefined behaviour sanitizer must not report it first.
 __attribute__((noinline, no_sanitize("undefined"))) void store_one(std::int32_t* at) { *at = 1; }
 
-// A page that is nobody's, neither the device's nor the heap's.
+// A page that belongs neither to the device nor to the heap.
 struct ClosedPage {
   ClosedPage()
       : address(static_cast<std::int32_t*>(
@@ -262,7 +262,7 @@ TEST_F(SimMemory, BadPointersAreErrorsOfTheKernelAndTheNextDeviceIsUnharmed) {
   }
 }
 
-// Threads wait at a barrier, deep in others' turns, when one of them faults.
+// One thread faults between two barriers, while the other threads wait at the second one.
 void fault_after_barrier(std::int32_t* data, int faulty, std::ptrdiff_t offset) {
   data[kernels::thread_index()] = 0;
   kernels::block_sync();

@@ -10,7 +10,7 @@ namespace told_text_test {
 
 TEST(ToldText, IsOneLineWithoutControlCharacters) {
   EXPECT_EQ(told("a\nb\t\x1b[2J\x7f"), "a b  [2J ");
-  EXPECT_EQ(told("\302\2332J \303\251"), " 2J \303\251");  // a C1 control, and a letter
+  EXPECT_EQ(told("\302\2332J \303\251"), " 2J \303\251");  // a C1 control character, and a letter
   EXPECT_EQ(told(nullptr), "");
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Runs the built plumb binary, for tests of what it does with what people type.
+// Runs the built plumb binary, for tests of its command line.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -47,7 +47,7 @@ class CommandLine : public testing::Test {
     return path(name);
   }
 
-  // Runs plumb with stdout in a file, or in `out` if it names one ("" = closed).
+  // Runs plumb. stdout goes to a file, or to `out` if it names one ("" closes it).
   Finished run(Words words, const std::string& out = "-") const {
     words.insert(words.begin(), PLUMB_BINARY);
     process::Command command{std::move(words)};
@@ -63,7 +63,7 @@ class CommandLine : public testing::Test {
             out == "-" ? contents(path("out")) : "", contents(path("err"))};
   }
 
-  // A run of one small case, in this test's folder.
+  // Arguments for a run of one small case, with its report in this test's folder.
   Words small_run(const Words& more) const {
     Words words{"run",      "--case", "rms_norm/hidden_1/eager", "--platform",
                 "sim-sm90", "--json", path("report.json")};
@@ -71,7 +71,7 @@ class CommandLine : public testing::Test {
     return words;
   }
 
-  // Exit code, and one line on stderr which holds `says`; nothing on stdout.
+  // Expects this exit code, one line on stderr that contains `says`, and nothing on stdout.
   void expect_refused(const Words& words, const std::string& says, int code = 2) const {
     const Finished finished = run(words);
     EXPECT_EQ(finished.code, code) << says;

@@ -18,7 +18,7 @@ using reference::kUnitBf16;
 using reference::kUnitF32;
 using MatrixD = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
-// Keeps the upper `bits` of a float, to nearest even.
+// Rounds a float to its upper `bits` bits, to nearest even.
 float keep_bits(float x, int bits) {
   const int dropped = 32 - bits;
   const auto word = std::bit_cast<std::uint32_t>(x);
@@ -42,7 +42,7 @@ Matrix make_values(const DecodeShape& shape, Values values, Random& random) {
   return value;
 }
 
-// One split of one row: what flash attention keeps of it.
+// Partial result of one split of a row, as flash attention keeps it.
 struct Partial {
   float largest = 0, sum = 0;
   std::vector<float> out;  // normalised
@@ -79,7 +79,7 @@ void combine(const std::vector<Partial>& partials, float* out) {
   }
 }
 
-// Attention of one token in double precision, and the sums that its error bounds are made of.
+// Attention of one token in double precision, with the sums that its error bounds need.
 struct Truth {
   MatrixD out;             // [heads, width]
   MatrixD magnitudes;      // sum p |v| / L
@@ -103,8 +103,8 @@ Truth solve(const Decode::Token& token, double scale) {
   return truth;
 }
 
-// A rounding of p_i moves all of v_i. What fp32 adds is four orders of magnitude smaller: the sums
-// over the keys, and per row the logits, exponentials, L and the combination of splits.
+// Rounding p_i moves all elements of v_i. The fp32 errors are four orders of magnitude smaller: the
+// sums over the keys and, common to the row, logits, exponentials, L and the combination of splits.
 void estimate_row(const Truth& truth, int head, int keys, reference::Estimate& estimate,
                   std::int64_t row) {
   constexpr double kRowUnits = 64;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A sparse-MLA-style decode small enough for tests: every token attends N keys of its own, shared
-// by all heads. The truth in double precision with its bounds, and an fp32 kernel made of
-// replaceable parts, so that tests can plant faults without a switch in the kernel.
+// A small decode in the style of sparse MLA: every token attends N keys of its own, shared by all
+// heads. Has the truth in double precision with its bounds, and an fp32 kernel made of replaceable
+// parts, so that tests can plant faults without a switch in the kernel.
 #pragma once
 
 #include <Eigen/Dense>
@@ -29,7 +29,7 @@ enum class Values {
 
 using Matrix = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
-// Everything is representable in bf16; logits have the standard deviation 1.
+// The inputs of a decode. All are representable in bf16; logits have a standard deviation of 1.
 struct Decode {
   struct Token {
     Matrix query, key, value;  // [heads, key_width], [keys, key_width], [keys, width]
@@ -40,10 +40,11 @@ struct Decode {
 };
 Decode make_decode(const DecodeShape& shape, Values values, std::uint64_t seed);
 
-// The truth, for a kernel that rounds p to bf16, accumulates in fp32 and stores bf16.
+// The estimate for a kernel that rounds p to bf16, accumulates in fp32 and stores bf16.
 reference::Estimate estimate_decode(const Decode& decode);
 
-// The kernel: one softmax per split over the keys listed, partial results joined by their LSE.
+// The kernel: one softmax per split, over the listed keys; the partial results are combined by
+// their LSE.
 struct Kernel {
   std::vector<std::vector<int>> splits;
   double scale_factor = 1;
@@ -55,12 +56,12 @@ std::vector<float> run(const Kernel& kernel, const Decode& decode);  // fp32, be
 
 float to_bf16(float x);
 float to_bf16_truncated(float x);
-float to_three_bits(float x);  // of the significand behind the leading one
+float to_three_bits(float x);  // rounds to three bits of the significand after the leading one
 float unrounded(float x);
 void accumulate_f32(float* sums, float p, const float* value, int width);
 void accumulate_bf16(float* sums, float p, const float* value, int width);
 
-// bf16 [tokens, heads, width]
+// The stored output: bf16 [tokens, heads, width].
 cases::HostTensor store(const DecodeShape& shape, const std::vector<float>& out,
                         float (*rounding)(float) = to_bf16);
 

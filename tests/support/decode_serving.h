@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A decode engine on a device of its own, with a few requests of different length: what tests of
-// the step's host half drive.
+// A decode engine on its own device, with a few requests of different length, for tests of the host
+// half of a decode step.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace plumb::tests {
 
 using Ids = std::vector<std::uint64_t>;
 
-// Of a device that keeps what it is wrapped in.
+// Wraps a device in another one that keeps it.
 using Wrap = std::unique_ptr<device::Device> (*)(std::unique_ptr<device::Device>);
 
 struct ServingOptions {
@@ -33,10 +33,12 @@ struct ServingOptions {
 struct Serving {
   explicit Serving(const ServingOptions& options);
 
-  // As many as fit, the first six of: shorter than the window, longer than what the top-k keeps,
-  // past one and past two long states, new, at the window's edge.
+  // Admits as many requests as fit, with this many tokens: 5, shorter than the window; 90, more
+  // than the top-k keeps; 140 and 300, beyond one and two of the compressor's states of 128 tokens;
+  // 0, new; 16, at the window's edge.
   void admit_all();
-  // Live rows that the latest step returned: of the target, then of the drafter if there is one.
+  // Live rows of the latest step's output: those of the target, then those of the drafter if there
+  // is one.
   std::vector<std::uint16_t> out();
 
   std::unique_ptr<device::Device> device;
@@ -44,7 +46,7 @@ struct Serving {
   device::decode::Engine engine;
 };
 
-// Everything that the parts of the latest step got wrong, a line each; "" if nothing.
+// All failures in the recorded calls of the latest step, one line each; "" if there are none.
 std::string failures(cases::CallRecorder& recorder, const device::decode::Engine& engine);
 
 }  // namespace plumb::tests

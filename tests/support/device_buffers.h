@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Buffers on a simulated device for tests that call kernels by hand.
+// Buffers on a simulated device for tests that launch kernels directly.
 #pragma once
 
 #include <memory>

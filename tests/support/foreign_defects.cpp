@@ -26,7 +26,7 @@ const device::OpEntry& right(std::string_view op) {
   return *device::find_entry(device::builtin_implementation("sim-sm90"), op);
 }
 
-// An op that is called with other parameters than it was given.
+// Makes a defect: an op whose parameters are changed before it is launched.
 template <class Params>
 using Change = void (*)(Params&);
 
@@ -64,7 +64,7 @@ void nothing_mixed(plumb_mhc_post_params& p) { p.tokens = 0; }
 void last_token_not_mixed(plumb_mhc_post_params& p) { p.tokens -= 1; }
 void last_entry_lost(plumb_compute_global_topk_ragged_indices_and_indptr_params& p) { p.topk -= 1; }
 
-// A byte of a weight is overwritten behind each replay.
+// Overwrites a byte of a weight after each replay.
 class StrayWrite final : public device::ForwardingDevice {
  public:
   using ForwardingDevice::ForwardingDevice;
@@ -89,7 +89,7 @@ DecodeSetup with_stray_write(DecodeSetup setup) {
   return setup;
 }
 
-// Padding is written to the second slot, and has a length.
+// Policies that write padding to the second slot, or give padding a length.
 struct PaddingInSlot1 final : device::decode::InputsPolicy {
   std::int64_t padding_slot() const override { return 1; }
 };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A second opinion on small floating-point formats, for the tests of reference/formats: the values
-// of all positive codes are climbed step by step instead of decoded, and rounding is a search among
-// them instead of bit arithmetic.
+// A second implementation of small floating-point formats, for the tests of reference/formats: it
+// computes the values of all positive codes step by step instead of decoding them, and rounds by a
+// search instead of bit arithmetic.
 #pragma once
 
 #include <algorithm>
@@ -14,13 +14,13 @@
 
 namespace plumb::tests {
 
-// values[c] is the value of positive code c; the last entry is where the first missing code would
-// be: what rounds to it overflows.
+// values[c] is the value of positive code c. The last entry is the value that the first missing
+// code would have: rounding to it is an overflow.
 struct Ladder {
   std::vector<double> values;
 
-  // The first two blocks of `block` codes (subnormals, least exponent) climb by `least` each; from
-  // then on every block's step is twice the last one's.
+  // The first two blocks of `block` codes (subnormals, smallest exponent) have steps of `least`.
+  // Each later block has twice the step of the block before.
   Ladder(double least, int block, int codes) {
     double value = 0, step = least;
     for (int code = 0; code <= codes; ++code) {
@@ -32,8 +32,8 @@ struct Ladder {
 
   int codes() const { return static_cast<int>(values.size()) - 1; }
 
-  // Of two neighbours the nearer one; of two as near, the even code. x >= 0. The differences are
-  // exact, or one is so much smaller that it does not matter.
+  // The code nearest to x >= 0; at a tie the even code. Both differences are exact, or one is so
+  // much smaller that its rounding does not matter.
   int nearest(double x) const {
     const auto above = std::upper_bound(values.begin(), values.end(), x);
     if (above == values.end()) return codes();
@@ -43,11 +43,11 @@ struct Ladder {
     return low % 2 == 0 ? low : high;
   }
 
-  // Halfway between codes c and c + 1; exact, and an fp32 value in the formats tested.
+  // The value halfway between codes c and c + 1. Exact, and an fp32 value in the tested formats.
   double midpoint(int code) const { return (values[code] + values[code + 1]) / 2; }
 };
 
-// The value, one float up and down, one double up and down; and the same with a minus.
+// The value, its neighbouring floats, its neighbouring doubles, and the negatives of all these.
 inline std::vector<double> around(double x) {
   constexpr double kFar = std::numeric_limits<double>::infinity();
   constexpr float kFarF32 = std::numeric_limits<float>::infinity();
@@ -58,7 +58,7 @@ inline std::vector<double> around(double x) {
   return all;
 }
 
-// Counter-based: the i-th of a stream of 64 random bits (SplitMix64).
+// The i-th of a stream of 64-bit random numbers (SplitMix64, counter-based).
 inline std::uint64_t random_bits(std::uint64_t i) {
   std::uint64_t z = (i + 1) * 0x9E3779B97F4A7C15u;
   z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
@@ -66,14 +66,14 @@ inline std::uint64_t random_bits(std::uint64_t i) {
   return z ^ z >> 31;
 }
 
-// Any bit pattern but for the NaNs.
+// A random bit pattern that is not a NaN.
 inline float random_float(std::uint64_t i) {
   auto bits = static_cast<std::uint32_t>(random_bits(i));
   if ((bits & 0x7FFFFFFF) > 0x7F800000) bits &= 0xBFFFFFFF;
   return std::bit_cast<float>(bits);
 }
 
-// Either sign and a magnitude of 2^least up to 2^(least + count), every binade as likely.
+// A random sign and a magnitude in [2^least, 2^(least + count)); every binade is equally likely.
 inline float random_float_in(std::uint64_t i, int least, int count) {
   const std::uint64_t bits = random_bits(i);
   const auto exponent = static_cast<std::uint32_t>(least + 127 + (bits >> 32) % count);

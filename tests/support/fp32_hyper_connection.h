@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Honest fp32 implementations of the hyper-connection ops, in several summation orders: what the
-// references' bounds must admit, and admit narrowly. Written independently of reference/ and of the
-// kernels; functions (exp2, rsqrt, division) are rounded correctly, so their numerics say 1/2 ulp.
+// Right fp32 implementations of the hyper-connection ops, in several summation orders. The
+// references' bounds must admit them, but only just. Written independently of reference/ and of the
+// kernels. exp2, rsqrt and division are rounded correctly, so the declared numerics are 1/2 ulp.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +15,13 @@
 
 namespace plumb::fp32 {
 
-// Terms are dealt out to `chains` sequential sums, neighbours to different chains or to the same
-// one; a tree joins them.
+// Summation order: terms are distributed to `chains` sequential sums, adjacent terms to the same
+// chain (contiguous) or to different ones. A tree adds the chains.
 struct Order {
   int chains = 1;
   bool contiguous = false, reversed = false;
-  const reference::MatrixUnit* unit = nullptr;  // of products with weights; one chain
+  // Matrix unit for products with weights; implies one chain.
+  const reference::MatrixUnit* unit = nullptr;
 };
 
 std::uint16_t to_bf16(float x);

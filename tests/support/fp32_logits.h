@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The lightning indexer's logits in fp32 arithmetic, in several orders, and random data for them.
-// Written independently of the reference and of the kernels.
+// The lightning indexer's logits in fp32 arithmetic, in several summation orders, and random
+// inputs. Written independently of the reference and of the kernels.
 #pragma once
 
 #include <algorithm>
@@ -27,7 +27,7 @@ using reference::kSm90Bf16;
 using reference::matrix_sum;
 using reference::MatrixUnit;
 
-// Random data of one prefill of two rows, quantised as real ones are.
+// Random inputs of a prefill of two rows, quantised like real ones.
 struct RandomRows {
   static constexpr std::int64_t kRows = 2, kKeys = 64;
   std::int64_t heads, dim;
@@ -73,12 +73,12 @@ struct RandomRows {
   }
 };
 
-// One of the ways in which an honest kernel may compute.
+// One of the ways in which a right kernel may compute the logits.
 struct Manner {
   std::string name;
   int dot_chains, head_chains;
   bool backwards, scale_inside, fused;
-  const MatrixUnit* unit = nullptr;  // of the dot products; null: fp32, rounded to nearest
+  const MatrixUnit* unit = nullptr;  // matrix unit for dot products; null: fp32, rounded to nearest
 };
 
 inline float add_up(const std::vector<float>& terms, int chains) {

@@ -8,7 +8,7 @@
 
 namespace plumb::tests {
 
-// Numbers and texts out of the input; zeros behind its end.
+// Takes numbers and texts from the fuzzer's input. After its end everything is 0.
 class FuzzInput {
  public:
   explicit FuzzInput(std::span<const std::uint8_t> bytes) : bytes_(bytes) {}
@@ -19,7 +19,7 @@ class FuzzInput {
     bytes_ = bytes_.subspan(1);
     return first;
   }
-  // Small ones, limits, and anything.
+  // Small numbers, powers of two and their neighbours, or arbitrary ones.
   std::int64_t number() {
     const std::uint8_t kind = byte();
     if (kind < 128) return static_cast<std::int8_t>(kind << 1) / 2;

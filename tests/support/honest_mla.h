@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Honest sparse MLA kernels in fp32: online softmax over blocks of candidates, in the orders and
-// with the roundings that real kernels choose. What they return must lie within the reference's
-// bounds.
+// Right sparse MLA kernels in fp32: online softmax over blocks of candidates, in the orders and
+// with the roundings of real kernels. Their results must lie within the reference's bounds.
 #pragma once
 
 #include <algorithm>
@@ -20,11 +19,12 @@ namespace plumb::tests {
 struct HonestKernel {
   bool bf16_probability = true;
   std::int64_t block = 64;
-  std::int64_t chains = 1;  // of q.k
+  std::int64_t chains = 1;  // chains of the dot product q.k
   std::int64_t splits = 1;
-  bool reversed = false;                        // order of candidates
-  bool fused_exponent = false;                  // exp2(fma(s, c, -m))
-  const reference::MatrixUnit* unit = nullptr;  // of q.k and of p v; null: fp32, rounded to nearest
+  bool reversed = false;        // order of candidates
+  bool fused_exponent = false;  // exp2(fma(s, c, -m))
+  // Matrix unit for q.k and p v; null: fp32, rounded to nearest.
+  const reference::MatrixUnit* unit = nullptr;
 };
 
 using Vector = std::vector<float>;
@@ -33,7 +33,7 @@ struct HonestPartial {
   Vector out;     // [512], normalised
   float lse = 0;  // base 2
   float max = 0, sum = 0;
-  Vector sums;  // [512], not normalised
+  Vector sums;  // [512], before normalisation
 };
 
 inline float exp2_f32(float x) { return static_cast<float>(std::exp2(double{x})); }
@@ -57,7 +57,7 @@ inline float score(const float* q, const Vector& key, const HonestKernel& how) {
   return reference::matrix_sum(*how.unit, q, key.data(), std::ssize(key));
 }
 
-// sums += p v of keys [begin, begin + p.size()).
+// sums += p v for the keys [begin, begin + p.size()).
 inline void add_values(const Vector& p, const std::vector<Vector>& keys, std::int64_t begin,
                        const HonestKernel& how, Vector& sums) {
   if (how.unit == nullptr) {
@@ -73,7 +73,7 @@ inline void add_values(const Vector& p, const std::vector<Vector>& keys, std::in
   }
 }
 
-// Candidates `keys` [count, 512] of one split.
+// Attention over the candidates `keys` [count, 512] of one split.
 inline HonestPartial attend(const float* q, const std::vector<Vector>& keys, float sm_scale,
                             const HonestKernel& how) {
   const float c = sm_scale * 1.44269504f;
@@ -109,7 +109,7 @@ inline HonestPartial attend(const float* q, const std::vector<Vector>& keys, flo
 
 struct HonestRow {
   std::vector<std::uint16_t> out;  // bf16 [512]
-  float lse = 0, max = 0;          // natural
+  float lse = 0, max = 0;          // natural logarithm
 };
 
 inline HonestRow combine(const std::vector<HonestPartial>& partials, const float* sink) {
@@ -149,7 +149,8 @@ inline HonestRow finish(const HonestPartial& state, const float* sink) {
   return row;
 }
 
-// As kernels in Triton: base e, rope apart from the rest of the score, the sink raises the maximum.
+// Attention as in kernels written in Triton: base e, the rope part is added separately to the
+// score, and the sink can raise the maximum.
 inline HonestRow attend_natural(const float* q, const std::vector<Vector>& keys, float sm_scale,
                                 const float* sink, const HonestKernel& how) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
@@ -189,7 +190,7 @@ inline HonestRow attend_natural(const float* q, const std::vector<Vector>& keys,
   return row;
 }
 
-// Splits of consecutive candidates, as even as blocks of `how.block` allow.
+// Splits the candidates into consecutive ranges, as evenly as blocks of `how.block` allow.
 inline std::vector<HonestPartial> attend_split(const float* q, std::vector<Vector> keys,
                                                float sm_scale, const HonestKernel& how) {
   if (how.reversed) std::reverse(keys.begin(), keys.end());

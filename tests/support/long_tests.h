@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tests that take minutes run where the environment says PLUMB_FULL=1.
+// Long tests (minutes) run only with PLUMB_FULL=1 in the environment.
 #pragma once
 
 #include <cstdlib>

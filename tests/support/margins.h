@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Honest results against their bounds, collected over seeds and orders: never beyond, and near
-// enough that a small error would be noticed (DESIGN.md, decision 1, has the numbers).
+// Compares right results with their bounds, over many seeds and orders: none may exceed its bound,
+// and errors must come close enough to it (DESIGN.md, decision 1, has the numbers).
 #pragma once
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@
 
 namespace plumb::tests {
 
-// Collects one tensor over seeds.
+// Collects the results of one tensor over seeds.
 class Margins {
  public:
   void add(const reference::Estimate& expected, const std::vector<float>& got) {
@@ -41,7 +41,8 @@ class Margins {
     EXPECT_EQ(exceeded_, 0) << what;
     EXPECT_EQ(beyond_worst_, 0) << what << ", worst case";
   }
-  // `most`: of the median of bound / error.
+  // Expects that results are within their bounds and come close to them. `most`: limit for the
+  // median of bound / error.
   void expect_honest_and_tight(const std::string& what, double most = 16) {
     expect_honest(what);
     ASSERT_GE(ratios_.size(), 1000U) << what;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Random and hand-made inputs of the hyper-connection ops for tests: rows of very different norm,
-// counter-based numbers.
+// Random and hand-made inputs of the hyper-connection ops for tests, with rows of very different
+// norm.
 #pragma once
 
 #include <cmath>
@@ -16,7 +16,8 @@
 
 namespace plumb::tests {
 
-// Inputs of all three ops; mhc_post takes `x`, `post` and `comb` besides the residual.
+// Inputs of mhc_pre, mhc_post and hc_head. mhc_post uses `x`, `post` and `comb` in addition to the
+// residual.
 struct HyperConnectionData {
   std::int64_t tokens, hidden;
   std::vector<std::uint16_t> residual, x, norm_weight;

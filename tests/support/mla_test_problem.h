@@ -35,7 +35,7 @@ using TokenValue = std::function<double(std::int64_t t, std::int64_t d)>;
 struct TestCache {
   std::vector<std::uint8_t> bytes;
   reference::KvCache view;
-  reference::ScaleWriting writing = reference::ScaleWriting::fp32;  // v32
+  reference::ScaleWriting writing = reference::ScaleWriting::fp32;  // for layout v32
 
   TestCache(std::int64_t num_blocks, std::int64_t page,
             reference::Dialect dialect = reference::Dialect::e4m3fn,
@@ -71,8 +71,8 @@ struct TestCache {
   }
 };
 
-// Dense candidates 0 .. width - 1 of every row in the main cache, no extra cache, no sink. Keys of
-// v32 and of rows have 576 dimensions.
+// A problem in which every row has the candidates 0 .. width - 1 of the main cache, without extra
+// cache and sink. Keys of the layouts v32 and rows have 576 dimensions.
 struct TestProblem {
   std::vector<std::uint16_t> q;
   std::vector<std::int32_t> indices;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Query rows of many kinds for tests of sparse MLA's bounds, what honest kernels get to see of
-// them, and a tally of their errors.
+// Query rows of many kinds for tests of sparse MLA's bounds, the inputs of right kernels for them,
+// and statistics of the kernels' errors.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@
 
 namespace plumb::tests {
 
-// Errors of one tensor against its bounds, over many rows.
+// Errors of one tensor relative to their bounds, over many rows.
 class Errors {
  public:
   void begin_row() { rows_.push_back(0); }
@@ -49,10 +49,10 @@ struct Workload {
   double score_scale = 1;  // standard deviation of q
   std::uint64_t seed = 0;
   reference::KvLayout layout = reference::KvLayout::v4;
-  std::function<double(std::int64_t)> query = {};  // instead of random ones
+  std::function<double(std::int64_t)> query = {};  // if set, replaces the random queries
 };
 
-// One query row: the honest kernels' inputs, and the reference's problem.
+// One query row: inputs of the right kernels, and the reference's problem.
 struct Honest {
   TestProblem test;
   std::vector<Vector> keys, queries;
@@ -91,7 +91,7 @@ inline reference::Numerics numerics_of(const HonestKernel& how) {
   return numerics;
 }
 
-// Keys of many kinds, each with scores of standard deviation about `score_scale`.
+// Different kinds of keys, with scores of a standard deviation of about `score_scale`.
 inline Workload workload(int kind, double score_scale, std::uint64_t seed) {
   Workload work;
   work.seed = seed;
@@ -101,10 +101,10 @@ inline Workload workload(int kind, double score_scale, std::uint64_t seed) {
   };
   switch (kind) {
     case 0: work.value = noise; break;
-    case 1:  // much the same for all d
+    case 1:  // nearly equal for all d
       work.value = [=](std::int64_t t, std::int64_t d) { return noise(t, 7) + 0.01 * noise(t, d); };
       break;
-    case 2:  // an outlier channel in every 64
+    case 2:  // one outlier channel in every 64
       work.value = [=](std::int64_t t, std::int64_t d) {
         return (d % 64 == 5 ? 50 : 1) * noise(t, d);
       };

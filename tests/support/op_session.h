@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One problem of any op on a simulated device, driven by hand: fill, launch, capture, judge.
+// Drives one problem of any op on a simulated device, step by step: fill, launch, capture, judge.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@
 
 namespace plumb::cases {
 
-// A problem on a device: its tensors uploaded, outputs poisoned by the allocation.
+// A problem on a device. Tensors are uploaded; outputs hold the poison of the allocation.
 class OpSession {
  public:
   OpSession(const OpDefinition& op, const Row& row, const Step& step, std::string_view platform,
@@ -40,7 +40,7 @@ class OpSession {
     return problem_->launch(entry, addresses_, state_.get(), stream_);
   }
 
-  // Kernels that a launch enqueues.
+  // Names of the kernels that a launch enqueues.
   std::vector<std::string> captured(const device::OpEntry& entry) {
     device_->begin_capture(stream_);
     EXPECT_EQ(launch(entry), PLUMB_OK);
@@ -51,7 +51,7 @@ class OpSession {
     return names;
   }
 
-  // What the device holds now. Inputs have to be as they were.
+  // Reads all tensors back. Fails the test if an input was changed.
   const TensorSet& download() {
     for (HostTensor& tensor : tensors_.all()) {
       Bytes stored(tensor.bytes().size());

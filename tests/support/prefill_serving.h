@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An engine of device/decode on a simulated device, for tests of steps with prefills.
+// A decode engine (decode/engine) on a simulated device, for tests of steps with prefills.
 #pragma once
 
 #include <algorithm>
@@ -39,8 +39,8 @@ struct PrefillSetting {
   GraphMode mode = GraphMode::none;
 };
 
-// An engine on a device of its own, which has each of the requests of a step, from its first token
-// on where nobody admitted it.
+// An engine on its own device. A request that a step names and that was not admitted is admitted
+// with no tokens.
 class PrefillServing {
  public:
   explicit PrefillServing(const PrefillSetting& setting)
@@ -67,7 +67,7 @@ class PrefillServing {
     device_->synchronize();
   }
 
-  // The calls of the latest step.
+  // Recorded calls of the latest step.
   std::vector<const CallRecorder::CallRecording*> calls() {
     std::vector<const CallRecorder::CallRecording*> all;
     for (const auto& part : engine_.parts()) {
@@ -79,7 +79,7 @@ class PrefillServing {
     const std::int64_t tokens = engine_.plan().live_tokens;
     return read<std::uint16_t>(engine_.out(), tokens * engine_.geometry().hidden);
   }
-  // Of the block of the engine's memory that has this label.
+  // Contents of the engine's memory block with this label.
   template <class T>
   std::vector<T> block(const std::string& label) {
     for (const auto& block : engine_.memory().blocks()) {
@@ -135,8 +135,8 @@ inline std::int64_t count_of(const Calls& calls, std::string_view op) {
                        [&](const CallRecorder::CallRecording* call) { return call->op == op; });
 }
 
-// Entries of ragged lists of prefills that name no row of the workspace: in a step, each list is
-// full.
+// Number of entries in the prefills' ragged lists that name no row of the workspace. Right lists
+// have none, because each is full.
 inline std::int64_t candidates_of_nobody(const Calls& calls) {
   std::int64_t count = 0;
   for (const CallRecorder::CallRecording* call : calls) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Random numbers for tests of plumb itself: splitmix64, so that every run sees the same.
+// Random numbers for plumb's own tests (splitmix64): every run sees the same ones.
 #pragma once
 
 #include <cmath>
@@ -20,7 +20,7 @@ class Random {
     return z ^ (z >> 31);
   }
   double uniform() { return (static_cast<double>(bits() >> 11) + 0.5) * 0x1p-53; }  // (0, 1)
-  double normal() {  // Box and Muller, one of the pair
+  double normal() {  // Box-Muller; uses one of the pair
     const double radius = std::sqrt(-2 * std::log(uniform()));
     return radius * std::cos(2 * std::numbers::pi * uniform());
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What tests of single ops and cases start from: a row made by hand, a case by its name.
+// Helpers for tests of single ops and cases: make a row, find a case by its name.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace plumb::cases {
 using Integers = std::map<std::string, std::int64_t, std::less<>>;
 using Words = std::map<std::string, std::string, std::less<>>;
 
-// The op's defaults, with these changed.
+// A row with the op's defaults, changed by these values.
 inline Row row_of(const OpDefinition& op, const Integers& integers, const Words& words = {}) {
   Row row;
   row.op = op.name;
@@ -30,9 +30,11 @@ inline Row row_of(const OpDefinition& op, const Integers& integers, const Words&
   return row;
 }
 
-// "rms_norm/v4_pro_hidden/eager". Throws BadRow if there is none.
+// The case named "op/row/scenario", as "rms_norm/v4_pro_hidden/eager". Throws BadRow if it does not
+// exist.
 inline const Case& find_case(std::string_view id) {
-  static std::map<std::string, std::vector<Case>, std::less<>> known;  // by op, as they are needed
+  // Cases by op, read when first needed.
+  static std::map<std::string, std::vector<Case>, std::less<>> known;
   const OpDefinition& op = find_op(id.substr(0, id.find('/')));
   const auto [of_op, is_new] = known.try_emplace(std::string(op.name));
   std::vector<Case>& cases = of_op->second;

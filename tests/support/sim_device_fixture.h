@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// For tests of the simulated device: a device with one stream, kernels of one thread, and the fault
-// that a call ends in.
+// Fixture for tests of the simulated device: a device with one stream, one-thread kernels, and the
+// error in which a call ends.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@
 
 namespace plumb::device {
 
-// A kernel of one thread whose body is the function, frozen when enqueued.
+// Enqueues a one-thread kernel that runs `body`, which is copied at the call.
 inline void launch(Stream stream, std::string name, std::function<void()> body) {
   sim::KernelCall call;
   call.name = std::move(name);
@@ -67,7 +67,7 @@ class SimDeviceTest : public ::testing::Test {
     device->copy(&value, address, sizeof value, stream);
     return value;
   }
-  // The graph of what `record` puts into the stream, ready to replay.
+  // Captures what `record` enqueues, and returns the graph, ready to replay.
   GraphExec captured(const std::function<void()>& record) {
     device->begin_capture(stream);
     record();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the tests of the simulated grid share: one allocation of integers, a kernel by name, and how
-// its launch ended.
+// Helpers of the tests of the simulated grid: one allocation of integers, a launch of a kernel by
+// its name, and the error in which the launch ends.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ namespace sim_test {
 
 constexpr int kGuard = 64;  // integers on either side of the data
 
-// One allocation, named "data".
+// A memory map with a single allocation, named "data".
 class OneAllocation : public sim::MemoryMap {
  public:
   OneAllocation(std::vector<std::int32_t>& memory, bool freed) : memory_(memory) {
@@ -58,7 +58,7 @@ inline TestCall build(bool checked) {
   return &kernels::test_call;
 }
 
-// A launch in the making; the data starts as zeros.
+// A launch to be run. Its data starts as zeros.
 struct Launch {
   std::string kernel;
   sim::LaunchShape shape;
@@ -86,7 +86,7 @@ struct Launch {
   }
 };
 
-// "waves.cu:52": the line of tests/must_fail/`file` that ends with the comment.
+// Finds the line of tests/must_fail/`file` that ends with this comment, and returns "waves.cu:52".
 inline std::string line_of(const std::string& file, const std::string& comment) {
   std::ifstream source(std::string(PLUMB_MUST_FAIL_DIR) + "/" + file);
   std::string text;

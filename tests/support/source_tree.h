@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The files of a source tree, and a small tree of a test's own in which a rule is broken.
+// Lists the files of a source tree, and makes small trees in which a test breaks a rule.
 #pragma once
 
 #include <unistd.h>
@@ -34,7 +34,7 @@ inline std::vector<std::filesystem::path> files_below(const std::filesystem::pat
   return found;
 }
 
-// Removed at its end.
+// A temporary tree of files. Removed by the destructor.
 class PlantedTree {
  public:
   PlantedTree() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An engine of V3.2 on a simulated device of its own.
+// An engine of V3.2 on its own simulated device.
 #pragma once
 
 #include <cstdint>
@@ -31,12 +31,13 @@ struct V32Serving {
     policies.v32 = v32;
     return policies;
   }
-  // Shorter than a block of the plan, shorter than the top-k, one token before it, longer.
+  // Lengths: shorter than a block of the plan; shorter than the top-k; one token less than the
+  // top-k; longer.
   void admit_all() {
     const std::int64_t tokens[] = {5, 90, 127, 300};
     for (std::uint64_t id = 0; id < 4; ++id) engine.admit(id + 1, tokens[id]);
   }
-  // Of live rows.
+  // The output's live rows.
   std::vector<std::uint16_t> out() {
     const std::int64_t rows = engine.plan().live_tokens * engine.geometry().hidden;
     std::vector<std::uint16_t> values(static_cast<std::size_t>(rows));
@@ -50,7 +51,8 @@ struct V32Serving {
   device::decode::Engine engine;
 };
 
-// "paged metadata: req_id_per_token", a line for each buffer that is not what the step asks for.
+// One line, "paged metadata: req_id_per_token", for each buffer that differs from what the step
+// requires.
 inline std::string wrong_buffers(V32Serving& serving) {
   std::string lines;
   for (const auto& wrong : cases::wrong_paged_buffers(serving.engine, *serving.device)) {
@@ -59,7 +61,7 @@ inline std::string wrong_buffers(V32Serving& serving) {
   return lines;
 }
 
-// What the recorder finds wrong with a part of the latest step, a line each.
+// The recorder's failures for one part of the latest step, one line each.
 inline std::string failures(cases::CallRecorder& recorder, const std::string& part,
                             std::int64_t tokens) {
   std::string text;

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# One test per case (PLUMB_CTEST_CASES) is the same set as one run of plumb, and passes: shown on one op.
+# Checks on one op that the tests of PLUMB_CTEST_CASES are the cases of plumb run, and that they pass.
 #   cmake -DPLUMB=... -DTESTS=... -P case_by_case.cmake
 set(op mtp_shared_head_rms_norm)
 execute_process(COMMAND ${PLUMB} list --op ${op} --tier default OUTPUT_VARIABLE listed

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every case of the default tier on every platform, one GoogleTest each: the suite is the platform
-// with "_" for "-" (which a GoogleTest filter reads as "but not"), the name is the case. ctest runs
-// it where the build has PLUMB_CTEST_CASES, and plumb run otherwise. A platform that is not there
-// has one test per op, which is skipped with the reason.
+// Each case of the default tier on each platform as a GoogleTest. The suite is the platform with
+// "_" for "-" (a filter reads "-" as "but not"), the name is the case. ctest runs them in builds
+// with PLUMB_CTEST_CASES; otherwise plumb run does. An unavailable platform has one test per op,
+// skipped with the reason.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -85,7 +85,7 @@ void register_absent(const std::string& platform, const std::string& why) {
 
 int main(int count, char** arguments) {
   testing::InitGoogleTest(&count, arguments);
-  // ctest runs several of these side by side.
+  // ctest runs several of these processes at once
   plumb::reference::set_thread_count(1);
   static const std::vector<AnyCase> all = plumb::cases::cases_of_all_kinds();
   for (const std::string& platform : plumb::device::known_platforms()) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A report file that cannot be written is refused before the first case, with the current reason.
+// A report file that cannot be written is refused before the first case, with the right reason.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -16,7 +16,7 @@
 namespace plumb::tools {
 namespace check_writable_test {
 
-// Root may write anywhere: a child that is nobody asks.
+// Root may write anywhere, so a child process checks as user nobody.
 TEST(CheckWritable, SaysWhyThisFileCannotBeWritten) {
   const auto folder = std::filesystem::path(testing::TempDir()) / "plumb-check-writable";
   std::filesystem::create_directories(folder);
@@ -24,7 +24,7 @@ TEST(CheckWritable, SaysWhyThisFileCannotBeWritten) {
   const pid_t child = fork();
   if (child == 0) {
     if (geteuid() == 0 && setuid(65534) != 0) _exit(3);
-    errno = EINTR;  // of another call
+    errno = EINTR;  // left over from another call
     try {
       check_writable((folder / "report.json").string());
     } catch (const UsageError& error) {

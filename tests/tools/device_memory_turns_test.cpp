@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A case that lacked device memory runs once more with no other beside it, on a platform whose
-// cases share memory.
+// On a platform whose cases share memory, a case that lacked device memory runs again, alone.
 #include "tools/device_memory_turns.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +21,7 @@ Finished finished_with(const char* platform, const char* kind) {
   return finished;
 }
 
-// How often a case with this first result runs, and whether the second one is returned.
+// How often a case with this first result runs, and whether the last result is returned.
 struct Runs {
   int count = 0;
   bool last_returned = false;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// plumb run --dump: the tensors of a failed case, as numpy reads them.
+// plumb run --dump: writes the tensors of a failed case in numpy's format.
 #include <cmath>
 #include <cstring>
 #include <nlohmann/json.hpp>
@@ -10,7 +10,7 @@
 namespace plumb {
 namespace dump_test {
 
-// The elements behind the header of an array of this type and shape.
+// Checks the header of an array for this type and shape, and returns its elements.
 template <class T>
 std::vector<T> elements(const std::string& bytes, const std::string& type,
                         const std::string& shape) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// plumb run --expect-kernel: a library that falls back to another kernel, whose results are right,
-// fails.
+// plumb run --expect-kernel: a library that falls back to another kernel fails, although its
+// results are right.
 #include "tests/support/command_line.h"
 
 namespace plumb {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The picture of a wrong tensor: what stands where, and that it is small.
+// Pictures of wrong tensors: contents of their cells, and their size.
 #include "tools/run/failure_picture.h"
 
 #include <gtest/gtest.h>
@@ -22,8 +22,7 @@ using cases::HostTensor;
 
 constexpr double kValue = 1.0;
 
-// [rows, columns] of f32, all 1, and an estimate of the same whose bound is the one of an f32
-// store.
+// A tensor of ones (f32), and below an expectation of ones with the bound of an f32 store.
 HostTensor ones(std::vector<std::int64_t> shape) {
   HostTensor tensor({.name = "out", .dtype = Dtype::f32, .shape = std::move(shape)});
   for (std::int64_t i = 0; i < tensor.elements(); ++i) tensor.data<float>()[i] = kValue;
@@ -92,7 +91,7 @@ TEST(FailurePicture, KnowsPaddedRowsAndGroups) {
   EXPECT_EQ(one.live_rows, 64);
 }
 
-// The one wrong element of a million is in the picture, and the picture has a few kilobytes.
+// The picture shows a single wrong element of a million, in a few kilobytes.
 TEST(FailurePicture, IsSmallAndLosesNoWrongElement) {
   HostTensor stored = ones({1000, 1000});
   stored.data<float>()[777 * 1000 + 333] = -1;

@@ -40,7 +40,7 @@ class Block:
         self.place = f"{PAGE}:{line}"
 
     def lines(self, signs):
-        """The lines of a diff with one of these signs, without it."""
+        """The lines of a diff that begin with one of these signs, without the sign."""
         return [line[1:] for line in self.text.splitlines() if line[:1] in signs]
 
     def in_op(self):
@@ -71,7 +71,7 @@ def changed(text, block):
 
 
 def files_with_op(blocks):
-    """The text of each file that the page makes or changes, by path."""
+    """The text of each file that the page creates or changes, by path."""
     files = {}
     for block in blocks:
         if block.path is None:
@@ -88,7 +88,7 @@ def files_with_op(blocks):
 
 
 def words_changed(block):
-    """Words that a diff adds or removes."""
+    """Number of words that a diff adds or removes."""
     old, new = (" ".join(block.lines(sign)).split() for sign in "-+")
     return sum(abs(old.count(word) - new.count(word)) for word in set(old + new))
 
@@ -138,7 +138,7 @@ def run(blocks, folder):
         subprocess.run(["clang-format-19", "--dry-run", "--Werror", *sources], cwd=folder, check=True)
     commands = [block for block in blocks if block.language == "sh"]
     script = "set -e\n" + "".join(f"{block.text}echo '{MARK}'\n" for block in commands)
-    # The folder is a checkout of its own to the compiler cache, whose entries name files from there.
+    # The compiler cache treats the folder as a separate checkout.
     environment = {**os.environ, "CCACHE_BASEDIR": str(folder.resolve())}
     shell = subprocess.Popen(["sh", "-c", script], cwd=folder, env=environment, text=True,
                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)

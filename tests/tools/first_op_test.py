@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""docs/first_op.md fits the source tree and costs what it says; pages that do not are refused."""
+"""docs/first_op.md fits the source tree and costs what it says. Pages that do not are refused."""
 import contextlib
 import io
 import unittest

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// plumb run divides its cases as a GoogleTest program divides its tests.
+// plumb run divides its cases by the variables with which GoogleTest divides tests.
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <set>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The first verdict: it runs what it names, and a kernel that writes nothing fails it.
+// plumb_smoke runs the cases that it is given, and a kernel that writes nothing fails.
 #include "tools/smoke/smoke.h"
 
 #include <gtest/gtest.h>

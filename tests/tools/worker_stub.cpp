@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A worker for watches of decode steps, which answers what tests ask of it or crashes.
+// A worker process that gets requests to watch decode steps, and answers or crashes as a test asks.
 #include <csignal>
 #include <cstdlib>
 #include <fstream>
@@ -12,7 +12,7 @@ namespace {
 
 using plumb::process::WorkerRequest;
 
-// Task 1 ends the process: always, only with a diagnosis, or only as long as `file` is not there.
+// Whether task 1 crashes: always, only with a diagnosis, or only while `file` does not exist.
 bool crashes(const std::string& mode, const char* file, bool diagnosed) {
   if (mode == "watch") return true;
   if (mode == "diagnosis") return diagnosed;

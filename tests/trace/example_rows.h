@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Calls of rms_norm on rows that are functions of a number each: requests whose rows stand at
-// different places of different batches.
+// Calls of rms_norm whose rows are functions of a request number, so that a request's row can be
+// placed anywhere in any batch.
 #pragma once
 
 #include <cmath>
@@ -14,9 +14,8 @@ namespace plumb::tests {
 
 inline constexpr int kRowColumns = 64;
 
-// The weights do not depend on the batch. `changed`: this row (its place in the batch) has one
-// number that is `steps` bf16 numbers too large. The kernel promises sums in bf16: one step is
-// within its errors.
+// The weights do not depend on the batch. `changed`: this row of the batch gets one element that is
+// `steps` bf16 steps too large. The kernel declares sums in bf16, so one step is within its errors.
 inline ExampleStep::Json& norm_of_rows(ExampleStep& step, const std::vector<int>& requests,
                                        std::int64_t layer = 0, int changed = -1, int steps = 1) {
   std::vector<std::uint16_t> x, weight, out;

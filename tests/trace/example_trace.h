@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A small trace: calls of rms_norm, of which one can be made wrong, and of an op that plumb lacks.
+// A small trace: calls of rms_norm, one of which can be made wrong, and a call of an op that plumb
+// does not have.
 #pragma once
 
 #include <cmath>
@@ -16,7 +17,7 @@
 
 namespace plumb::tests {
 
-// The JSON text and the data of one file.
+// The JSON text and the tensor data of one step file.
 class ExampleStep {
  public:
   using Json = nlohmann::ordered_json;
@@ -30,7 +31,7 @@ class ExampleStep {
             {"calls", Json::array()}};
   }
 
-  // Returns what describes a dense tensor of these bytes.
+  // Stores the values and returns the JSON that describes a dense tensor of them.
   template <class T>
   Json tensor(const std::string& dtype, std::vector<std::int64_t> shape,
               const std::vector<T>& values) {
@@ -40,8 +41,8 @@ class ExampleStep {
     return {{"dtype", dtype}, {"shape", shape}, {"data", digest}};
   }
 
-  // A call of rms_norm on 3 rows of 64, which rounds once. `eps` is what the kernel adds: 1e-6 is
-  // right. `wrong_row` is twice what it should be.
+  // A call of rms_norm on 3 rows of 64, rounded once. The result is computed with `eps` (1e-6 is
+  // right), and row `wrong_row` is multiplied by 2.
   Json& norm(double eps = 1e-6, std::int64_t layer = 0, int wrong_row = -1) {
     std::vector<std::uint16_t> x, weight, out;
     for (int i = 0; i < kColumns; ++i) {
@@ -70,7 +71,7 @@ class ExampleStep {
     return json["calls"].back();
   }
 
-  // A call that plumb cannot judge, which wrote these numbers.
+  // A call of an op that plumb cannot judge, which read `in` and wrote `out`.
   Json& unknown(const std::vector<float>& in, const std::vector<float>& out) {
     const auto size = [](const auto& values) { return std::vector{std::ssize(values)}; };
     json["calls"].push_back({{"name", "aten::softmax"},

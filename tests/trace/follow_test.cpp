@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// plumb judge --follow: steps are judged while they are recorded.
+// Tests plumb judge --follow, which judges steps while they are being recorded.
 #include <csignal>
 #include <nlohmann/json.hpp>
 #include <thread>
@@ -72,7 +72,7 @@ TEST_F(Follow, CtrlCIsTheEndAndNoInterruption) {
   EXPECT_FALSE(nlohmann::json::parse(contents(path("j.json"))).contains("interrupted"));
 }
 
-// Files without their name are not whole.
+// A step file that does not have its final name yet is incomplete, so it is not judged.
 TEST_F(Follow, ItEndsAfterTheSecondsWithoutANewStep) {
   write_step(0);
   std::ofstream(file("step-000001.h5.unfinished")) << "half";
@@ -101,7 +101,8 @@ TEST_F(Follow, BrokenChainsAreFollowedToo) {
       tensor["offset"] = 0;
     }
   }
-  step.json["calls"].push_back(step.json["calls"][0]);  // it reads x where out was written
+  // The second call reads x from memory that the first one wrote.
+  step.json["calls"].push_back(step.json["calls"][0]);
   step.json["complete"] = true;
   step.write(file("step-000000.h5"));
   std::ofstream(file("finished")).flush();

@@ -34,9 +34,9 @@ using Json = nlohmann::ordered_json;
 using Bytes = std::vector<std::byte>;
 using tests::FuzzInput;
 
-constexpr std::size_t kMostBytes = 1 << 20;  // of a tensor of the example
+constexpr std::size_t kMostBytes = 1 << 20;  // limit for a tensor of the example
 
-// Calls, and the bytes of their tensors by "call/before/x".
+// The calls of a trace, and their tensors' bytes by "call/before/x".
 struct Example {
   Json calls = Json::array();
   std::map<std::string, Bytes> bytes;
@@ -71,13 +71,13 @@ void add_tensor(const HostTensor& tensor, std::size_t index, Json& call, Example
 std::size_t size_of_call(const cases::TensorSet& tensors) {
   std::size_t most = 0;
   for (const HostTensor& tensor : tensors.all()) {
-    const bool in_pieces = tensor.spec().sparse;  // a case has some rows of it alone
+    const bool in_pieces = tensor.spec().sparse;  // the case holds a few rows of it only
     most = std::max(most, in_pieces ? 2 * kMostBytes : tensor.bytes().size());
   }
   return most;
 }
 
-// The smallest rows of each op, with outputs of zeros.
+// A call of each op's smallest row, with outputs of zeros.
 Example make_example() {
   Example example;
   const device::Properties sm90 = device::open_device("sim-sm90")->properties();
@@ -106,7 +106,7 @@ const Example& example() {
   return made;
 }
 
-// One call of the example, edited.
+// One call of the example, changed as the fuzzer's input says.
 class EditedCall {
  public:
   explicit EditedCall(FuzzInput& input)
@@ -167,7 +167,7 @@ class EditedCall {
     if (at.value().is_object()) edit(at.value(), bytes_of(side, at.key()));
   }
 
-  // Of an argument of the op, or of none.
+  // A name of an argument of the op, or another name.
   std::string some_name() {
     std::vector<std::string> names{"product", "chains", "sum_step", "nothing", ""};
     for (const cases::OpDefinition& op : cases::all_ops()) {
@@ -197,7 +197,7 @@ class EditedCall {
     tensor["shape"][input_.byte() % tensor["shape"].size()] = input_.number();
   }
 
-  // Another number of rows, and the bytes for it.
+  // Changes the number of rows in the shape, and the bytes to match.
   void resize(Json& tensor, Bytes& bytes) {
     if (!tensor["shape"].is_array() || tensor["shape"].empty() || bytes.empty()) return;
     if (!tensor["shape"][0].is_number_unsigned() || tensor["shape"][0] == 0) return;
@@ -223,7 +223,8 @@ class EditedCall {
     }
   }
 
-  // Numbers of the tensor's own size: indices beyond everything, lengths below zero, NaN.
+  // Overwrites elements with numbers of the tensor's type: indices out of range, negative lengths,
+  // NaN.
   void edit_bytes(const Json& tensor, Bytes& bytes) {
     if (bytes.empty()) return;
     const auto type = tensor.contains("dtype") && tensor["dtype"].is_string()
@@ -244,7 +245,7 @@ class EditedCall {
   std::map<std::string, Bytes> bytes_;
 };
 
-// Of this process, while it runs.
+// A temporary folder of this process.
 class FuzzFolder {
  public:
   FuzzFolder()
@@ -263,7 +264,7 @@ void require_line(const std::string& text) {
   if (text.empty() || !line) std::abort();
 }
 
-// Of the file of this one call.
+// Judges the file, which has one call. Aborts if a message is not one printable line.
 void judge_file(const std::string& path, const cases::RowSampling& sampling) {
   try {
     const StepBytes bytes(path);

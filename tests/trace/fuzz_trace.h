@@ -6,14 +6,14 @@
 
 namespace plumb::trace {
 
-// Takes the bytes for edits of a whole trace, which has a call of every op: shapes, dtypes,
-// numbers, and the bytes of tensors. Judges one call of it. Anything but a report of printable
-// lines, or BadTrace, ends the process.
+// Takes one call of an example trace, which has a call of every op, changes it as the input bytes
+// say (shapes, dtypes, numbers, tensor bytes), and judges it. Aborts unless the result is a report
+// of printable lines, or BadTrace.
 void fuzz_trace(std::span<const std::uint8_t> edits);
 
-// Calls of every op, in each of which one integer that the kernel reads is beyond everything or
-// below zero: indices, lengths, slots, positions, blocks. One of `every` of these calls is judged,
-// counted from `first`. As above. Returns how many were judged.
+// In calls of every op, sets one integer that the kernel reads out of range or below zero: indices,
+// lengths, slots, positions, blocks. Judges every `every`-th of these calls, starting at `first`,
+// with the check of fuzz_trace(). Returns how many were judged.
 int judge_hostile_integers(int first, int every);
 
 }  // namespace plumb::trace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// As many inputs of the fuzzer as fit a test.
+// Runs as many random inputs of the fuzzer as a test has time for.
 #include "tests/trace/fuzz_trace.h"
 
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The inputs of a case as a recorded call: every op's smoke rows, as an engine would hand them
-// over.
+// The inputs of a case as a recorded call: the smoke rows of every op, as an engine would record
+// them.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +22,8 @@
 
 namespace plumb::tests {
 
-// A table that a case holds in pieces, at the places of the whole table.
+// A recorded tensor. For a tensor that the case holds in pieces, it has the whole table's shape
+// with the pieces as blocks.
 inline cases::RecordedTensor recorded_tensor(const cases::HostTensor& tensor,
                                              std::deque<std::vector<std::byte>>& held) {
   const cases::TensorSpec& spec = tensor.spec();
@@ -43,7 +44,7 @@ inline cases::RecordedTensor recorded_tensor(const cases::HostTensor& tensor,
   return recorded;
 }
 
-// As the recorder of an engine hands it over.
+// The tensor as an engine's recorder passes it.
 inline cases::GivenTensor given_tensor(const cases::RecordedTensor& tensor) {
   cases::GivenTensor given{.dtype = tensor.dtype,
                            .shape = tensor.shape,
@@ -55,7 +56,7 @@ inline cases::GivenTensor given_tensor(const cases::RecordedTensor& tensor) {
   return given;
 }
 
-// Numbers of a launch that an engine passes, and that may be in no shape.
+// Adds the scalars of a launch, because the shapes may not determine them.
 inline void add_scalars(const cases::OpDefinition& op, const cases::Row& row,
                         const device::Properties& platform, cases::GivenCall& call) {
   cases::OpParams params(*op.table);
@@ -73,7 +74,7 @@ inline void add_scalars(const cases::OpDefinition& op, const cases::Row& row,
   }
 }
 
-// The inputs of a case, filled with real values on sim-sm90.
+// The inputs of a case, filled with real values for sim-sm90.
 struct RecordedInputs {
   explicit RecordedInputs(const cases::Case& which) {
     const device::Properties platform = device::open_device("sim-sm90")->properties();
@@ -106,19 +107,19 @@ struct RecordedInputs {
     return all;
   }
 
-  // A table that a case has in pieces is large as a whole.
+  // True if the case holds a tensor in pieces; whole, that tensor would be large.
   bool has_table() const {
     return std::ranges::any_of(tensors.all(), [](const auto& one) { return one.spec().sparse; });
   }
 
   cases::TensorSet tensors;
   cases::RecordedFile file;
-  std::vector<cases::RecordedTensor> outputs;  // as a case begins with them
-  cases::GivenCall said;                       // scalars alone
+  std::vector<cases::RecordedTensor> outputs;  // with the contents that a case starts with
+  cases::GivenCall said;                       // only its scalars are set
   std::deque<std::vector<std::byte>> held;
 };
 
-// With the digest of what it holds now: somebody who means harm can compute it.
+// Recomputes the file's digest after an edit, as an attacker could.
 inline std::string with_own_digest(const std::string& edited) {
   const std::size_t begin = edited.find('\n') + 1;
   const std::string body = edited.substr(begin);
@@ -127,7 +128,7 @@ inline std::string with_own_digest(const std::string& edited) {
   return made;
 }
 
-// A row of each op and more, whose inputs say something.
+// One or more rows of each op, without trivial ones.
 inline std::vector<cases::Case> smoke_cases() {
   std::vector<cases::Case> chosen;
   for (const cases::Case& which : cases::all_cases()) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// plumb run --cases with the file of a recorded call: what runs, what fails, what is refused.
+// Tests plumb run --cases with the file of a recorded call: which cases run, which kernels fail,
+// which files are refused.
 #include <nlohmann/json.hpp>
 
 #include "tests/support/command_line.h"
@@ -79,7 +80,8 @@ TEST_F(RecordedRowCommand, KeepsChosenRows) {
   expect_refused(settings("hidden=64"), "call.row: rms_norm: x has the shape [6, 769]");
 }
 
-// The kernel or the reference may leave its memory: in a worker, and the run says so.
+// With hostile indices the kernel or the reference may access foreign memory. That happens in a
+// worker process, and the run reports it.
 TEST_F(RecordedRowCommand, SurvivesHostileIndices) {
   for (const char* id : {"dequantize_and_gather_k_cache/window_edges/eager",
                          "sparse_mla_prefill/edge_lengths/eager", "hash_routing/v4_flash/eager"}) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// plumb judge --repro: the file that it writes runs, and shows the wrong element. A module of a few
-// lines stands in for torch, which the tests do not need.
+// Tests that plumb judge --repro writes a Python file that runs and shows the wrong element. A
+// module of a few lines replaces torch, so the tests do not need torch.
 #include <cstdlib>
 
 #include "tests/support/command_line.h"
@@ -35,7 +35,7 @@ class ReproOfACall : public CommandLine {
     step.write(path("trace/rank-0/step-000000.h5"));
     return path("trace");
   }
-  // What the file prints, and "code N" of a Python that has the module above.
+  // Output of the written file, followed by "code N", run with the torch module above.
   std::string run_repro() const {
     write("torch.py", kTorch);
     const std::string command =
@@ -48,7 +48,7 @@ class ReproOfACall : public CommandLine {
 TEST_F(ReproOfACall, HasTheWrongRowAlone) {
   ExampleStep step;
   step.norm();
-  step.norm(1e-6, 1, 2);  // row 2 is twice what it should be
+  step.norm(1e-6, 1, 2);  // row 2 is multiplied by 2
   const Finished finished = run({"judge", trace(step), "--repro", path("repro.py")});
   EXPECT_EQ(finished.code, 1);
   EXPECT_EQ(finished.err, "");
@@ -65,7 +65,8 @@ TEST_F(ReproOfACall, HasTheWrongRowAlone) {
   EXPECT_NE(printed.find("code 1"), std::string::npos) << printed;
 }
 
-// A right kernel in the place of the recorded results passes.
+// If the trace has a line of Python that runs the kernel (`invoke`) and the kernel is right, its
+// result replaces the wrong recorded one and passes.
 TEST_F(ReproOfACall, RunsTheLineOfTheTrace) {
   ExampleStep step;
   step.norm(1e-6, 0, 1)["invoke"] = "out = Kernel(x).out\n";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a trace may say, what is refused, and what is judged of a call.
+// Tests what a trace may contain, which traces are refused, and which values of a call are judged.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -34,7 +34,7 @@ class TraceTest : public testing::Test {
 
   std::string path() const { return (folder_ / "step-000000.h5").string(); }
 
-  // The report on the last call.
+  // Judges the last call.
   CallReport judged(const ExampleStep& step) const {
     step.write(path());
     const trace::StepBytes bytes(path());
@@ -88,7 +88,7 @@ TEST_F(TraceTest, WordsAndNumericsOfACallAreUsed) {
   EXPECT_NE(judged(step).not_judged.find("accumulator is \"bf15\""), std::string::npos);
 }
 
-// Each of these is a reason, and none is a pass.
+// A call that cannot be judged gives the reason, and does not pass.
 TEST_F(TraceTest, WhatCannotBeJudgedSaysWhy) {
   ExampleStep step;
   step.unknown({1}, {2});
@@ -119,7 +119,7 @@ TEST_F(TraceTest, ConstantsComeFromTheirOwnFile) {
   const std::string text = step.json.dump();
   step.json["calls"] = ExampleStep::Json::array();
   step.write((folder_ / "constants-000000.h5").string());
-  ExampleStep().write(path(), text);  // no data of its own
+  ExampleStep().write(path(), text);  // a step file without tensor data
   const trace::StepBytes bytes(path());
   const trace::TraceStep parsed = trace::parse_step(bytes.text(), path());
   EXPECT_TRUE(trace::judge_call(parsed, 0, bytes).passed());
@@ -142,7 +142,7 @@ TEST_F(TraceTest, OnlyUnexplainedNaNIsReported) {
   EXPECT_EQ(judged(step).non_finite, "") << "it was not recorded";
 }
 
-// Rows 1, 3 and 4 of five were stored. The others hold zeros, whose norm is zero.
+// Rows 1, 3 and 4 of five are stored. The others are zeros, whose norm is zero and therefore right.
 TEST_F(TraceTest, StoredBlocksStandAtTheirNumbers) {
   ExampleStep step;
   ExampleStep::Json& call = step.norm();
@@ -217,7 +217,7 @@ TEST_F(TraceTest, DamagedDataIsRefused) {
     std::ifstream in(path(), std::ios::binary);
     file.assign(std::istreambuf_iterator<char>(in), {});
   }
-  // 384 bytes of x: one bit of its last element.
+  // Flip one bit in the last element of x (384 bytes).
   const trace::StepBytes whole(path());
   const trace::TraceStep parsed = trace::parse_step(whole.text(), path());
   const trace::StoredBytes x = whole.of(parsed.calls[0].before.at("x"));
@@ -238,8 +238,8 @@ bool is_mapped(const std::string& path) {
   return all.find(path) != std::string::npos;
 }
 
-// Large data is not copied: its pages are those of the file, and come again when they are looked
-// at.
+// Large data is mapped from the file instead of copied: its pages can be dropped and are read again
+// when needed.
 TEST_F(TraceTest, LargeDataStaysInItsFile) {
   std::vector<std::byte> large((std::size_t{5} << 20) + 3), small(100);
   for (std::size_t i = 0; i < large.size(); ++i) large[i] = static_cast<std::byte>(i * 7 + i / 251);

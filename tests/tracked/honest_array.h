@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What an honest implementation computes: fp32 throughout, sums in any order, functions wrong by a
-// few ulp. It has the functions of tracked.h, so that one reference serves both.
+// Arrays as a correct implementation computes them: fp32 throughout, sums in random order,
+// functions with random errors within the declared ulp. They have the functions of tracked.h, so
+// that one template serves as reference (with tracked arrays, which carry bounds) and as
+// implementation.
 #pragma once
 
 #include <algorithm>
@@ -67,7 +69,7 @@ inline HonestArray operator+(const HonestArray& a, double b) { return a + consta
 inline HonestArray operator*(const HonestArray& a, double b) { return a * constant(a, b); }
 inline HonestArray operator/(const HonestArray& a, double b) { return a / constant(a, b); }
 
-// Within the declared ulp of the right value.
+// Function values with random errors within the declared ulp.
 HonestArray function_of(HonestArray a, const auto& function) {
   for (float& value : a.values) {
     const double error = a.function_ulp * 2 * kUnitF32 * (2 * a.random->uniform() - 1);
@@ -108,7 +110,7 @@ HonestArray folded(const HonestArray& a, std::size_t dimension, const auto& func
   }
   return result;
 }
-// In an order by chance.
+// Sum in random order.
 inline HonestArray sum(const HonestArray& a, std::size_t dimension) {
   return folded(a, dimension, [&](std::vector<float> line) {
     for (std::size_t i = line.size(); i > 1; --i) {
@@ -132,7 +134,7 @@ inline HonestArray abs(HonestArray a) {
   for (float& value : a.values) value = std::abs(value);
   return a;
 }
-// Along the first dimension.
+// Concatenates along the first dimension.
 inline HonestArray joined(const std::vector<HonestArray>& parts, std::size_t) {
   HonestArray whole = parts.front();
   for (std::size_t i = 1; i < parts.size(); ++i) {
@@ -145,7 +147,7 @@ inline HonestArray rounded(HonestArray a, Format format) {
   for (float& value : a.values) value = static_cast<float>(nearest(format, value));
   return a;
 }
-// The terms of one element, in the order of a kernel: neighbouring chains, joined by a tree.
+// Dot product in the order of a kernel: contiguous chains, joined by a tree.
 inline float honest_dot(const std::vector<float>& a, const std::vector<float>& b,
                         const Numerics& how) {
   const auto n = static_cast<std::int64_t>(a.size());
@@ -166,7 +168,8 @@ inline float honest_dot(const std::vector<float>& a, const std::vector<float>& b
   }
   return sums[0];
 }
-// In an order by chance, which is the same for all elements: [.., m, k] x [k, n].
+// Matrix product [.., m, k] x [k, n] with a random order of terms that is the same for all
+// elements.
 inline HonestArray matmul(const HonestArray& a, const HonestArray& b, const Numerics& how) {
   const auto k = static_cast<std::size_t>(b.sizes[0]), n = static_cast<std::size_t>(b.sizes[1]);
   std::vector<std::size_t> order(k);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What makes tracked arrays fast changes no result: four elements at a time, and blocks of rows.
+// The optimisations of tracked arrays (four elements at a time, blocks of rows) must not change any
+// result.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -32,8 +33,9 @@ Tracked with_error(const std::vector<double>& numbers) {
 
 bool are_same(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
 
-// Elements by themselves go through the loop for single elements. Among the others are some that
-// are not finite, or exact; a block with one that is flushed goes through that loop too.
+// Compares with arrays of one element, which use the loop for single elements. The long array has
+// elements that are not finite or exact, and one block with an element that is flushed, which uses
+// that loop too.
 TEST(TrackedBlocks, FourElementsAtATimeAreTheSameBits) {
   tests::Random random(1);
   auto first = fp32_numbers(kColumns, random), second = fp32_numbers(kColumns, random);
@@ -165,7 +167,7 @@ TEST(TrackedBlocks, OfOtherSizesAreRefused) {
   EXPECT_THROW(estimate_by_blocks(0, 1, Format::f32, of(4)), std::invalid_argument);
 }
 
-// Rows 1 and 2 of an estimate of three.
+// The errors come from rows 1 and 2 of an estimate of three rows.
 TEST(TrackedBlocks, TakeErrorsThatWereDerivedByHand) {
   Estimate sums;
   sums.resize(3, 2);

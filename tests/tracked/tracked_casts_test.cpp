@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tracked arrays that are stored as codes, truncated, chosen from: against what fp32 makes of them.
+// Tests tracked arrays that are stored as codes, truncated or selected, against fp32 results.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -54,13 +54,14 @@ TEST(TrackedCasts, AreWhatTheFormatsSay) {
   EXPECT_EQ(cut(-0x1.01p0), -1);
 }
 
-// Errors that may flip a code: the results of fp32, and of fp32 with other numbers.
+// A computation with errors that may flip a code.
 template <class A>
 A before_cast(const A& x, const A& weight) {
   return x * rsqrt(mean(x * x, 1) + 1e-6) * weight;
 }
 
-// Functions are so coarse that some codes flip.
+// Expects that stored results stay within the bounds of tracked arrays. Functions have such large
+// errors that some codes flip (differ from the code of the exact value).
 void expect_honest(const auto& store, const auto& cast_of, const std::string& what) {
   constexpr double kUlp = 20000;
   const Numerics coarse{.function_ulp = kUlp};
@@ -99,7 +100,7 @@ TEST(TrackedCasts, BoundWhatFp32Stores) {
       [](const Tracked& a) { return truncated(a, Format::bf16); }, "truncated");
 }
 
-// ---- rows of bf16 in groups, as reference/quantization has them ----
+// ---- rows of bf16 in groups, as in reference/quantization ----
 
 struct GroupsByTracked {
   QuantizedArray scales, codes;
@@ -157,7 +158,8 @@ TEST(TrackedCasts, KnowWhichCodesShareAnError) {
   EXPECT_EQ(quantized(exp(x), CodeFormat::e4m3fn).codes.shared_error, 1);
 }
 
-// A tie between two codes: both are permitted, one is expected, and the value has both.
+// A tie between two codes: both are permitted, the other one is expected in half of all results,
+// and the value's bound includes both.
 TEST(TrackedCasts, PermitTheNeighbourAtATie) {
   const QuantizedArray tie =
       quantized(exp(Tracked({std::log(17.0)}, {1}, kFp32)), CodeFormat::e4m3fn);
@@ -174,7 +176,7 @@ TEST(TrackedCasts, DivideByPowersOfTwoExactly) {
   EXPECT_EQ(by_power.worst(0), 0);
   EXPECT_GE(by_power.worst(1), kLeastNormalF32);  // may be flushed
   EXPECT_GT((x / 3.0).worst(0), 0);
-  EXPECT_GT((x / exp(x * 0.0)).worst(0), 0);  // not known to be one
+  EXPECT_GT((x / exp(x * 0.0)).worst(0), 0);  // not known to be a power of two
 }
 
 TEST(TrackedCasts, SelectByExactConditions) {
@@ -187,7 +189,7 @@ TEST(TrackedCasts, SelectByExactConditions) {
   EXPECT_EQ(chosen.worst(0), x.worst(0));
   EXPECT_EQ(chosen.sigma(4), x.sigma(1));
   EXPECT_EQ(chosen.worst(3), 0);
-  // With what is known of roundings, and the same errors as before.
+  // select() keeps predictable roundings, and the errors stay correlated with those of x.
   const Tracked stored = select(Tracked({1, 0, 1}, {3}, kFp32), rounded(x, Format::bf16), x);
   EXPECT_EQ(stored.centres()[0], nearest(Format::bf16, std::exp(1.0)));
   EXPECT_EQ(stored.values()[0], std::exp(1.0));

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Functions in the forms of GPUs: fp32 in these forms stays inside of their errors, and leaves
-// those of a function within its own ulp. Functions within half an ulp are rounded correctly.
+// Tests functions in the forms of GPUs: fp32 results in these forms stay inside the bounds of the
+// form and exceed those of a function with only its own ulp. Functions within half an ulp are
+// correctly rounded.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,7 +23,8 @@ float in_fp32(auto function, float x) {
 float exp_of(float x) {
   return in_fp32([](double y) { return std::exp2(y); }, x * 1.44269504F);
 }
-// As of an exponent and the logarithm of a mantissa, whose sum is small near 1.
+// log2 as the sum of an exponent and the logarithm of a mantissa. Near 1 the sum is small, so its
+// relative error is large.
 float log_of(float x) {
   const double log2 = std::log2(static_cast<double>(x));
   return (static_cast<float>(log2 + 1) - 1) * 0.693147181F;
@@ -38,7 +40,7 @@ float log1p_of(float x) {
   return x < 1 ? in_fp32([](double y) { return std::log1p(y); }, x) : log_of(1 + x);
 }
 
-// The largest error as a share of what the array says.
+// Largest error / bound over all elements.
 double largest_share(const Tracked& result, const std::vector<float>& operands,
                      float (*function)(float)) {
   double largest = 0;
@@ -112,7 +114,7 @@ TEST(TrackedForms, CorrectRoundingLeavesAloneWhatNeedsNone) {
   EXPECT_EQ(worst_of(6, 3, 0.5), 0);
   EXPECT_DOUBLE_EQ(worst_of(1, 3, 0.5), kUnitF32 / 3);
   EXPECT_DOUBLE_EQ(worst_of(6, 3, 1), 2 * kUnitF32 * 2);
-  EXPECT_EQ(worst_of(6, 4, 1), 0);  // by a power of two
+  EXPECT_EQ(worst_of(6, 4, 1), 0);  // division by a power of two is exact
 }
 
 }  // namespace tracked_forms_test

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Matrix products of tracked arrays against those of fp32 and of emulated matrix units, in random
-// orders: no result is beyond its bound, bounds are near, and errors along rows are known as
-// shared.
+// Tests matrix products of tracked arrays against products in fp32 and in emulated matrix units, in
+// random orders: no result exceeds its bound, bounds are tight, and errors that rows share are
+// known as shared.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -68,7 +68,7 @@ std::vector<double> numbers(const TrackedSizes& sizes, Spread spread, Stored for
   return made;
 }
 
-// Results against one estimate each.
+// Collects error / bound of results.
 class Margin {
  public:
   void add(const Estimate& estimate, const HonestArray& got) {
@@ -145,7 +145,7 @@ template <class A>
 A plain(const A& a, const A& b, const Numerics& how) {
   return matmul(a, b, how);
 }
-// Rows share the error of their factor.
+// The elements of a row share the error of its factor.
 template <class A>
 A of_norm(const A& a, const A& b, const Numerics& how) {
   return matmul(a * rsqrt(mean(a * a, 1) + 1e-6), b, how);
@@ -154,12 +154,13 @@ template <class A>
 A of_stored_norm(const A& a, const A& b, const Numerics& how) {
   return matmul(rounded(a * rsqrt(mean(a * a, 1) + 1e-6), Format::bf16), b, how);
 }
-// Each element of both operands has an error of its own.
+// Each element of both operands has its own error.
 template <class A>
 A of_functions(const A& a, const A& b, const Numerics& how) {
   return matmul(sigmoid(a), exp(b * 0.25), how);
 }
-// Columns share the error of their factor, and the result that of all.
+// The elements of a column share the error of its factor, and all elements share the error of the
+// last factor.
 template <class A>
 A of_scaled(const A& a, const A& b, const Numerics& how) {
   return matmul(a, b * exp(mean(b, 0)), how) * exp(mean(mean(a, 0), 1));
@@ -169,7 +170,7 @@ A of_product(const A& a, const A& b, const Numerics& how) {
   const A hidden = matmul(sigmoid(a), b, how);
   return matmul(hidden, joined({hidden, hidden}, 0), how);
 }
-// Errors that are as large as the operand.
+// Operands that are 0 with nonzero errors.
 template <class A>
 A near_zero(const A& a, const A& b, const Numerics& how) {
   return matmul(exp(a) - exp(a), exp(b) - exp(b), how);
@@ -213,7 +214,8 @@ TEST(TrackedMatmul, BoundsWhatIsMadeOfErrorsAlone) {
   }
 }
 
-// Sums of fewer bits, and the mean of truncated ones, where sums in fp32 are declared.
+// Sums in units with fewer bits, and the mean of truncating units, must exceed the bounds of
+// declared fp32 sums.
 TEST(TrackedMatmul, BoundsAreExceededByAnotherUnit) {
   for (const MatmulUnit& unit : units()) {
     if (unit.how.unit == SumUnit::fp32) continue;
@@ -225,7 +227,8 @@ TEST(TrackedMatmul, BoundsAreExceededByAnotherUnit) {
   }
 }
 
-// Operands in tf32, where those of fp32 are declared; and declared.
+// Operands rounded to tf32 must exceed the bounds if fp32 products are declared, and stay inside if
+// tf32 is declared.
 TEST(TrackedMatmul, RoundsOperandsToTheFormatOfProducts) {
   const MatmulCase in_tf32{"in_tf32", plain<Tracked>,
                            [](const HonestArray& a, const HonestArray& b, const Numerics& how) {
@@ -237,7 +240,7 @@ TEST(TrackedMatmul, RoundsOperandsToTheFormatOfProducts) {
   margin.expect("tf32", 30);
 }
 
-// Terms in order of size: large ones first, and last.
+// Terms sorted by size, with large ones last (rising) and first.
 TEST(TrackedMatmul, BoundsSumsInOrdersOfSize) {
   for (const MatmulUnit& unit : units()) {
     for (const bool rising : {false, true}) {
@@ -272,7 +275,8 @@ TEST(TrackedMatmul, OfBatchesIsThatOfEach) {
   const Estimate whole = estimate_of(matmul(sigmoid(all_a), all_b), Format::f32);
   const Tracked one_b = reshaped(sliced(all_b, 0, 0, 1), {16, 5});
   const Estimate alike = estimate_of(matmul(sigmoid(all_a), one_b), Format::f32);
-  constexpr double kPlaces = 1e-6;  // errors are sums in floats, of an order that sizes decide
+  // Errors are computed by sums in floats, whose order depends on the sizes of the arrays.
+  constexpr double kPlaces = 1e-6;
   for (std::int64_t batch = 0; batch < 2; ++batch) {
     const Tracked x = sigmoid(reshaped(sliced(all_a, 0, batch, 1), {3, 16}));
     const Estimate one =
@@ -289,7 +293,7 @@ TEST(TrackedMatmul, OfBatchesIsThatOfEach) {
   }
 }
 
-// An error that all elements share, and one that each row has for itself.
+// `scale` has one error that all elements share; `each` has one error per row.
 TEST(TrackedMatmul, KeepsWhatElementsShare) {
   const Numerics coarse{.function_ulp = 1000};
   const Tracked scale = exp(Tracked({0.3}, {1, 1}, coarse));
@@ -301,7 +305,7 @@ TEST(TrackedMatmul, KeepsWhatElementsShare) {
   };
   EXPECT_LT(sigma_of_difference(matmul(ones * scale, weight)), 0.01);
   EXPECT_GT(sigma_of_difference(matmul(ones * each, weight)), 3);
-  // Both columns of a row have the errors of its elements.
+  // Both columns of a row have the same errors, those of the row's elements.
   const Tracked own = matmul(exp(ones), weight);
   EXPECT_LT((sliced(own, 1, 0, 1) - sliced(own, 1, 1, 1)).sigma(0), 0.01 * own.sigma(0));
 }
@@ -315,7 +319,8 @@ TEST(TrackedMatmul, ConfinesWhatIsNotFinite) {
   EXPECT_EQ(estimate.value[0], kInfinity);
   EXPECT_GT(estimate.arithmetic(1), 0);
   EXPECT_LT(estimate.arithmetic(1), 1e-3);
-  // No limit of an operand's error, and none of the product's.
+  // If an operand's error has no limit, the product's has none either, unless the other factor is
+  // 0.
   const Tracked zero = exp(Tracked({1.0}, {1, 1}, kFp32)) - exp(Tracked({1.0}, {1, 1}, kFp32));
   const Tracked unlimited = Tracked({1}, {1, 1}, kFp32) / (zero + 1e-30);
   EXPECT_EQ(matmul(unlimited, Tracked({1, 0}, {1, 2}, kFp32)).worst(0), kInfinity);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What stands at a place of a line in falling order, and what stays in a range: values by hand, and
-// errors that exchange elements or end at a limit.
+// Tests nth_largest and clamp: values computed by hand, and errors that change which element is
+// the n-th largest, or that end at a limit of clamp.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -50,15 +50,15 @@ TEST(TrackedOrder, AnExactMaximumIsThatOfTheLine) {
   EXPECT_EQ(max(a, 1).worst(0), 0);
 }
 
-// Errors of each size that the elements can have never move a place by more than its own says, and
-// move it as far.
+// Random errors within the elements' bounds never move the n-th largest by more than its bound, and
+// nearly reach the bound.
 TEST(TrackedOrder, ErrorsMoveAPlaceByWhatTheyMoveElements) {
   constexpr std::int64_t kSize = 12;
   double largest = 0;
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
     tests::Random random(seed);
     Doubles numbers;
-    // As near to each other as their errors.
+    // The elements differ by about their errors.
     for (std::int64_t i = 0; i < kSize; ++i) numbers.push_back(1 + 0x1p-20 * random.uniform());
     const Tracked a = exp(Tracked(numbers, {kSize}, kFp32));
     for (std::int64_t n = 0; n < kSize; ++n) {

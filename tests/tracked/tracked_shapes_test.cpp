@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Elements that are moved, picked or there twice keep their errors: what they have in common with
-// the same elements elsewhere adds up or cancels, and nothing else does.
+// Tests that moved, picked or repeated elements of tracked arrays keep their errors: errors of the
+// same element in two arrays add up or cancel, and errors of different elements do not.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -15,7 +15,7 @@
 namespace plumb::reference {
 namespace tracked_shapes_test {
 
-// Beside whose errors the roundings of sums and products are small.
+// Functions with errors so large that the roundings of sums and products are negligible.
 const Numerics kCoarse{.function_ulp = 1000};
 
 Tracked numbers(const TrackedSizes& sizes) {
@@ -25,11 +25,11 @@ Tracked numbers(const TrackedSizes& sizes) {
   }
   return {values, sizes, kCoarse};
 }
-// Elements with errors of their own, all about as large as kSigma.
+// Elements with independent errors, each with a sigma of about kSigma.
 Tracked own_errors(const TrackedSizes& sizes) { return exp(numbers(sizes)); }
 const double kSigma = own_errors({1}).sigma(0);
 
-// Of the sum of all elements.
+// Sigma of the sum of all elements, in units of kSigma.
 double sigma_of_all(const Tracked& a) {
   Tracked total = a;
   for (std::size_t d = 0; d < a.sizes().size(); ++d) total = sum(total, d);
@@ -66,7 +66,7 @@ TEST(TrackedShapes, JoinsOfAllPartsAreTheWhole) {
       joined({sliced(e, 0, 1, 1), sliced(e, 0, 0, 1), sliced(e, 0, 3, 1), sliced(e, 0, 2, 1)}, 0));
 }
 
-// e0 + 2 e1 + e2.
+// The sum of both slices is e0 + 2 e1 + e2, with variance 6.
 TEST(TrackedShapes, SumsAddUpWhatOverlaps) {
   const Tracked e = own_errors({3});
   const Tracked twice = joined({sliced(e, 0, 0, 2), sliced(e, 0, 1, 2)}, 0);
@@ -76,21 +76,21 @@ TEST(TrackedShapes, SumsAddUpWhatOverlaps) {
 }
 
 TEST(TrackedShapes, ReshapesOfSharedErrorsKeepThem) {
-  const Tracked shared = numbers({3, 4}) * 0.0 + own_errors({4});  // of each column one
+  const Tracked shared = numbers({3, 4}) * 0.0 + own_errors({4});  // one error per column
   const Tracked flat = reshaped(shared, {12});
   EXPECT_NEAR(flat.sigma(5), shared.sigma(5), 1e-3 * kSigma);
   EXPECT_NEAR(sigma_of_all(flat), 6, 0.2);
-  // Columns stay together where they can.
+  // Shapes that keep columns together keep the sources exactly.
   expect_nothing(reshaped(reshaped(shared, {3, 2, 2}), {3, 4}), shared);
   EXPECT_NEAR(sigma_of_all(reshaped(shared, {3, 2, 2})), 6, 0.2);
-  // More sources than are kept apart: about right, whatever the signs of the mixes are.
+  // More than 16 sources become random mixes, so sigmas are only approximately right.
   const Tracked many = reshaped(numbers({3, 40}) * 0.0 + own_errors({40}), {120});
   EXPECT_NEAR(many.sigma(7), 1.25 * own_errors({40}).sigma(7), 0.1 * kSigma);
   EXPECT_GT(sigma_of_all(many), 0.6 * 3 * std::sqrt(40.0));
   EXPECT_LT(sigma_of_all(many), 2 * 3 * std::sqrt(40.0));
 }
 
-// Elements 4..11 and 2..9 of one array: none stands where it stands in the other.
+// Elements 4..11 and 2..9 of one array: no element has the same position in both.
 TEST(TrackedShapes, DoNotTakeOtherElementsForTheSame) {
   const Tracked e = own_errors({4, 4});
   const Tracked rows = sliced(e, 0, 1, 2);
@@ -129,7 +129,7 @@ TEST(TrackedShapes, GatherKeepsTheErrorsOfRows) {
   EXPECT_NEAR(sigma_of_all(picks), std::sqrt(3 * (1 + 4 + 1.0)), 0.4);
   EXPECT_THROW(gather(e, 0, {5}), std::invalid_argument);
   EXPECT_THROW(gather(e, 2, {0}), std::invalid_argument);
-  // More repeated rows than are kept apart.
+  // More than 16 repeated rows, whose sources become random mixes.
   std::vector<std::int64_t> indices;
   for (std::int64_t i = 0; i < 80; ++i) indices.push_back(i * 7 % 40);
   const Tracked many = gather(own_errors({40, 2}), 0, indices);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Bounds by random roundings, of Sinkhorn's iteration: no result of fp32 is beyond them, they are
-// near, and near those of the reference by hand.
+// Tests bounds by random roundings with Sinkhorn's iteration: no fp32 result exceeds them, they are
+// tight, and they are close to the bounds derived by hand.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ namespace tracked_sinkhorn_test {
 constexpr int kIterations = 10;
 constexpr double kEps = 1e-6;
 
-// As reference/hyper_connection/sinkhorn.h: [4, 4].
+// The iteration of reference/hyper_connection/sinkhorn.h on [4, 4].
 template <class A>
 A sinkhorn_of(const A& logits) {
   const A e = exp(logits - max(logits, 1));
@@ -114,7 +114,7 @@ TEST(TrackedSinkhorn, IsNearTheReferenceByHand) {
   EXPECT_LT(median(ratios), 1.5);
 }
 
-// Steps that are stored in tf32, where fp32 is evaluated.
+// An implementation that stores its steps in tf32 must exceed the bounds for fp32.
 TEST(TrackedSinkhorn, BoundsAreExceededByOtherRoundings) {
   const Numerics numerics{.function_ulp = 0.5};
   tests::Random random(5);
@@ -144,7 +144,7 @@ TEST(TrackedSinkhorn, DrawsTheErrorsOfInputs) {
   EXPECT_GE(by_random_roundings(total, {a, same}, 200).worst(0), 2 * a.worst(0));
 }
 
-// An exact function has no errors, and the worst case is no less than what can be.
+// An exact function has no errors, and the worst case is at least the largest possible error.
 TEST(TrackedSinkhorn, KnowsWhatIsExactAndHowFarErrorsGo) {
   const Tracked x({1, 2, 3, 4}, {4}, Numerics{});
   const auto twice = [](const std::vector<SampledArray>& a) { return a[0] * 2.0; };

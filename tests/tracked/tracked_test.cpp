@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Bounds that follow from how a reference is written: no honest result is beyond them, they are not
-// far above what happens, and errors that elements share are known as shared.
+// Tests bounds of tracked arrays (which carry the rounding errors of a right kernel): no correct
+// result exceeds them, they are not much larger than errors that occur, and errors that elements
+// share are known as shared.
 #include "reference/tracked/tracked.h"
 
 #include <gtest/gtest.h>
@@ -24,7 +25,7 @@ namespace tracked_test {
 
 const Numerics kFp32{};
 
-// ---- references, of tracked and of honest arrays ----
+// ---- references for tracked arrays and for HonestArray ----
 
 template <class A>
 A row_norm(const A& x, const A& weight) {
@@ -39,7 +40,7 @@ A softmax(const A& logits, const A&) {
   const A e = exp(logits - max(logits, 1));
   return e / sum(e, 1);
 }
-// x and its partner, turned by an angle.
+// Rotates x and its partner by an angle.
 template <class A>
 A turned(const A& x, const A& other) {
   const A r = rsqrt(mean(x * x, 1) + 1e-6);
@@ -59,7 +60,7 @@ A scores(const A& logits, const A& bias) {
   return sqrt(softplus(logits)) * sigmoid(bias);
 }
 
-// Streams, each times a gate of its own that depends on all of them.
+// Sum of streams, each multiplied by its own gate, which depends on all streams.
 template <class A>
 A gated(const A& streams, const A& weights) {
   const A token = reshaped(streams, {1, 4 * 48});
@@ -67,7 +68,8 @@ A gated(const A& streams, const A& weights) {
   return sum(sigmoid(mixes * 0.1) * streams, 0);
 }
 
-// The same with more terms than are kept apart, and a norm of the result.
+// A weighted sum with more than 16 terms, so that sources become random mixes, and a norm of the
+// result.
 template <class A>
 A attended(const A& values, const A& logits) {
   const A e = exp(logits * 0.3);
@@ -75,7 +77,7 @@ A attended(const A& values, const A& logits) {
   return out * rsqrt(mean(out * out, 1) + 1e-6);
 }
 
-// ---- of operands that are nearly equal: the second is the first ----
+// ---- references of two equal operands: the second is the first ----
 
 template <class A>
 A difference(const A& a, const A& b) {
@@ -106,7 +108,7 @@ A softmax_of_masked(const A& a, const A& b) {
   return e / sum(e, 1);
 }
 
-// ---- where the same sources stand at other elements ----
+// ---- references in which the same sources belong to other elements ----
 
 template <class A>
 A neighbours(const A& a, const A&) {
@@ -118,7 +120,8 @@ A outer_difference(const A& a, const A&) {
   const A e = exp(a);
   return reshaped(e, {12, 1}) - reshaped(e, {1, 12});
 }
-// A scale that is stored in bf16 with all that it scales, near ties.
+// A scaled array that is rounded to bf16. The scale puts its elements near ties, so all of them
+// round by one error.
 template <class A>
 A stored_scaled(const A& a, const A& b) {
   const A scale = exp(mean(a * a, 1) * 0.0 + 0.0019512);  // 1 + 2^-9 and a little
@@ -130,7 +133,7 @@ struct TrackedCase {
   TrackedSizes first, second;
   std::function<Tracked(const Tracked&, const Tracked&)> tracked;
   std::function<HonestArray(const HonestArray&, const HonestArray&)> honest;
-  double slack = 30;   // most that the median of bound over error may be
+  double slack = 30;   // largest allowed median of bound / error
   bool alike = false;  // the second operand is the first
 };
 void PrintTo(const TrackedCase& which, std::ostream* to) { *to << which.name; }
@@ -150,7 +153,8 @@ const std::vector<TrackedCase>& all_cases() {
         PLUMB_TRACKED_CASE(scores, (TrackedSizes{4, 32}), (TrackedSizes{32})),
         PLUMB_TRACKED_CASE(doubly_stochastic, (TrackedSizes{4, 4}), (TrackedSizes{1})),
     };
-    // A sum forgets what it shares with its terms, and each of ten divisions is by such a sum.
+    // A sum loses the correlation with its terms, and each of ten divisions is by such a sum, so
+    // bounds are wider.
     all.back().slack = 60;
     const TrackedSizes some{3, 16};
     for (TrackedCase one :
@@ -214,7 +218,7 @@ TEST_P(EveryTracked, BoundsHonestResultsAndNotMuchMore) {
   EXPECT_LT(slack[slack.size() / 2], which.slack) << "median of bound over error";
 }
 
-// The mean over a row is what errors that it shares show in.
+// Errors that a row shares show in the mean over the row.
 TEST_P(EveryTracked, KnowsWhatRowsShare) {
   const TrackedCase& which = GetParam();
   double squares = 0;
@@ -230,7 +234,7 @@ TEST_P(EveryTracked, KnowsWhatRowsShare) {
       for (std::int64_t i = row * estimate.columns; i < (row + 1) * estimate.columns; ++i) {
         const double error = got.values[static_cast<std::size_t>(i)] - estimate.centre(i);
         const double value = estimate.value[static_cast<std::size_t>(i)];
-        if (value != 0) mean += std::copysign(error, error * value);  // as the judge counts
+        if (value != 0) mean += std::copysign(error, error * value);  // signed as in the judge
       }
       mean /= static_cast<double>(estimate.columns);
       const double sigma = estimate.row_mean_sigma[static_cast<std::size_t>(row)];
@@ -246,7 +250,7 @@ TEST_P(EveryTracked, KnowsWhatRowsShare) {
 INSTANTIATE_TEST_SUITE_P(References, EveryTracked, testing::ValuesIn(all_cases()),
                          [](const auto& one) { return one.param.name; });
 
-// A rounding that the reference does not say is seen.
+// A rounding that the reference does not declare must exceed the bounds.
 TEST(TrackedBounds, AreExceededByARoundingThatNobodySays) {
   tests::Random random(5);
   const TrackedSizes sizes{4, 256};
@@ -266,7 +270,7 @@ TEST(TrackedBounds, AreExceededByARoundingThatNobodySays) {
 
 // ---- single rules ----
 
-// Beside whose error the roundings of sums and products are small.
+// A value with an error so large that the roundings of sums and products are negligible.
 Tracked uncertain(double value) { return exp(Tracked({value}, {1}, {.function_ulp = 100})); }
 
 Tracked uncertain_like(double value) { return exp(Tracked({value}, {1}, kFp32)); }
@@ -294,7 +298,7 @@ TEST(Tracked, ForgetsErrorsThatRoundAway) {
   EXPECT_EQ(far.worst(0), 0);
   EXPECT_EQ(far.centres()[0], 1);
   EXPECT_EQ(far.values()[0], 1.001);
-  // Half way between 1 and the next bf16.
+  // Halfway between 1 and the next bf16 number.
   const Tracked tie = rounded(uncertain(std::log(1 + 0x1p-8)), Format::bf16);
   EXPECT_EQ(tie.worst(0), 0x1p-7);
 }
@@ -327,7 +331,7 @@ TEST(Tracked, KeepsSourcesThroughSlicesAndJoins) {
   EXPECT_GT(whole.row_mean_sigma[0], 2.4 * scale.sigma(0) / 1.0);
 }
 
-// One element without a number leaves all others with theirs.
+// A non-finite element must not affect the errors of the others.
 TEST(Tracked, ConfinesWhatIsNotFinite) {
   const double infinite = std::numeric_limits<double>::infinity();
   const Tracked logits({0.5, -infinite, 1.5, -infinite}, {1, 4}, kFp32);
@@ -335,7 +339,7 @@ TEST(Tracked, ConfinesWhatIsNotFinite) {
   const Estimate row = estimate_of(e / sum(e, 1), Format::bf16);
   for (const int i : {0, 2}) EXPECT_TRUE(row.arithmetic(i) > 0 && row.arithmetic(i) < 1e-5) << i;
   for (const int i : {1, 3}) EXPECT_EQ(row.value[static_cast<std::size_t>(i)], 0);
-  // No limit, and then one again.
+  // An error without a limit becomes limited again by sigmoid and by a factor of 0.
   const Tracked zero = uncertain_like(0.3) - uncertain_like(0.3 + 1e-9);
   const Tracked unlimited = Tracked({1}, {1}, kFp32) / zero;
   EXPECT_EQ(unlimited.worst(0), infinite);
@@ -345,7 +349,7 @@ TEST(Tracked, ConfinesWhatIsNotFinite) {
   EXPECT_EQ(log(-zero).worst(0), infinite);
 }
 
-// x / (1 + exp(-x)) is 0 where exp overflows, and what sigmoid makes of x is as right.
+// x / (1 + exp(-x)) is 0 in implementations where exp overflows. x * sigmoid(x) is right as well.
 template <class A>
 A divided_by_exp(const A& x) {
   return x / (exp(x * -1.0) + 1.0);
@@ -369,11 +373,11 @@ TEST(Tracked, KnowsThatADivisorMayOverflow) {
     EXPECT_LE(std::abs(got_root.values[at] - root.centre(i)), root.bound(i)) << numbers[at];
   }
   EXPECT_GE(zeros, 20);
-  // Where nothing overflows there is no room for 0.
+  // Where nothing overflows, 0 must exceed the bound.
   EXPECT_LT(divided.bound(63), 1e-5 * std::abs(divided.value[63]));
 }
 
-// A join of single elements that share a source keeps it as theirs.
+// Joining single elements that share a source keeps the shared source.
 TEST(Tracked, JoinsElementsThatShareASource) {
   const Tracked s = uncertain_like(0.2);
   const Tracked x({1, 2, 3}, {3}, kFp32);

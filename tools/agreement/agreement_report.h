@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What plumb agreement --plugin prints and writes.
+// Text and JSON report of plumb agreement --plugin.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ struct ComparedCase {
   cases::ImplementationDiff diff;
 };
 
-// The two sides as a reader calls them: "right_example 1.0 (./right.so)", "plumb's own kernels".
+// Names of the two sides, such as "right_example 1.0 (./right.so)" or "plumb's own kernels".
 struct AgreementSides {
   std::string base, change;
 };
@@ -23,8 +23,8 @@ struct AgreementSides {
 struct AgreementReport {
   AgreementSides sides;
   std::vector<ComparedCase> cases;
-  std::vector<std::string> only_base, only_change;  // selected ops that the other side lacks
-  // A difference is larger than two right results may have, or a result is wrong.
+  std::vector<std::string> only_base, only_change;  // selected ops that only one side has
+  // Whether a difference is larger than two right results may have, or a result is wrong.
   bool fails() const;
 };
 

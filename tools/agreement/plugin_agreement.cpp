@@ -28,9 +28,9 @@ namespace plumb::tools {
 
 namespace {
 
-constexpr double kCaseTimeout = 300;  // seconds
+constexpr double kCaseTimeout = 300;  // in seconds
 
-// A case on a platform.
+// A case and the platform to run it on.
 struct AgreementTask {
   cases::Case which;
   std::string platform;
@@ -47,7 +47,7 @@ std::vector<AgreementTask> tasks_of(const Selected& selected) {
   return tasks;
 }
 
-// The worker's side.
+// Runs in the worker process.
 cases::ImplementationDiff diff_of(const AgreementTask& task,
                                   const std::vector<std::string>& plugins) {
   cases::RunOptions own;
@@ -77,7 +77,7 @@ int serve_diffs(const std::vector<AgreementTask>& tasks, const std::vector<std::
 }
 
 struct ProbedSides {
-  std::optional<PluginInfo> base;  // none: plumb's own kernels
+  std::optional<PluginInfo> base;  // nullopt: plumb's own kernels
   PluginInfo change;
   bool base_has(std::string_view op) const { return !base || base->offers(op); }
 };
@@ -89,7 +89,7 @@ ProbedSides probe(const std::vector<std::string>& plugins) {
   return sides;
 }
 
-// An op that neither has is no difference.
+// Notes an op that one side lacks. An op that both sides lack is not noted.
 void note_lacking(const ProbedSides& sides, const std::string& op, AgreementReport& report) {
   const bool in_base = sides.base && sides.base->offers(op), in_change = sides.change.offers(op);
   if (in_base == in_change || (in_change && !sides.base)) return;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What plumb bench measures, and how it says so. These are times and ratios of times: they depend
-// on the machine and on what else it does, so nothing ever passes or fails by them.
+// Measurements of plumb bench and their reports. These are times and ratios of times. They depend
+// on the machine and its load, so no test passes or fails by them.
 #pragma once
 
 #include <functional>
@@ -15,16 +15,16 @@
 
 namespace plumb::tools {
 
-inline constexpr std::string_view kBenchPlatform = "sim-sm90";  // of what runs on the simulator
+inline constexpr std::string_view kBenchPlatform = "sim-sm90";  // platform of simulator benchmarks
 
-// Where a value should lie; by default anywhere.
+// Range that a value should be in. The default range has no limits.
 struct Target {
   double least = -std::numeric_limits<double>::infinity();
   double most = std::numeric_limits<double>::infinity();
   bool met(double value) const { return value >= least && value <= most; }
 };
 
-// A number behind a measurement, for the JSON.
+// A number that a measurement is computed from, for the JSON.
 struct Part {
   std::string name;
   double value = 0;
@@ -35,7 +35,7 @@ struct Measurement {
   std::string name;
   double value = 0;
   double spread =
-      0;  // half the distance between the quartiles of the repetitions, over their median
+      0;  // half the distance between the quartiles of the repetitions, divided by their median
   std::string unit;  // "" for a ratio
   Target target = {};
   std::string note = {};
@@ -54,18 +54,18 @@ std::vector<Measurement> bench_cases();
 std::vector<Measurement> bench_cost();
 std::vector<Measurement> bench_watch();
 
-// What one run of each tier costs; of the cases that match a pattern, if there are any.
+// Options of the benchmark "tiers", which runs each tier once. Patterns, if given, select cases.
 struct TierBenchOptions {
   std::vector<std::string> tiers{"smoke", "default"};
   std::vector<std::string> patterns;
 };
-// Throws UsageError for a tier that does not pass.
+// Throws UsageError if a case of a tier does not pass.
 std::vector<Measurement> bench_tiers(const TierBenchOptions& options);
 
 Selected smoke_cases(std::string_view platform);
 
-// Processor time of this process so far: unlike the clock on the wall, it stands still while other
-// programs have the core.
+// CPU time of this process so far. Unlike wall-clock time it does not advance while other programs
+// use the core.
 double cpu_seconds();
 
 struct Summary {
@@ -73,8 +73,8 @@ struct Summary {
 };
 Summary summarize(std::vector<double> values);
 
-// Runs the tasks in turn, A B A B ..., after one round to warm up, so that whatever slows the
-// machine down slows all of them. Seconds of processor time, [task][repetition].
+// Runs the tasks alternately (A B A B ...) after one warm-up round, so that a slower machine slows
+// all of them. Returns seconds of CPU time, [task][repetition].
 std::vector<std::vector<double>> interleave(const std::vector<std::function<void()>>& tasks,
                                             int repetitions);
 

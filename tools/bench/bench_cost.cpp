@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Is one unit of Problem::cost the same time for every op? It decides how often a tier can afford a
-// case: an op that understates its cost takes the time of the others.
+// Measures whether one unit of Problem::cost takes the same time for every op. The cost decides how
+// often a tier can afford a case, so an op that understates its cost takes time from the others.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace plumb::tools {
 
 namespace {
 
-// One op at one shape on a device of its own, ready to be launched.
+// One op at one shape on its own device, ready to be launched.
 class CostBed {
  public:
   CostBed(const cases::Problem& problem, const cases::Case& which, bool checked)
@@ -22,14 +22,14 @@ class CostBed {
     buffers_ = session_.make_buffers();
     session_.set_inputs({.seed = cases::seed_of(which.id()), .live = problem.capacity()}, buffers_);
   }
-  // Seconds of one launch, with the state of a first one: it plans.
+  // Seconds of one launch with new host state, so that the launch plans too.
   double launch() {
     constexpr double kLongEnough = 2e-3;
     double spent = 0;
     int launches = 0;
     while (spent < kLongEnough) {
       buffers_.state = session_.problem().make_state(buffers_.addresses);
-      session_.poison(buffers_, cases::Poison::zero);  // buffers that the op updates in place
+      session_.poison(buffers_, cases::Poison::zero);  // resets in-place buffers
       session_.device().synchronize(session_.stream());
       const double start = cpu_seconds();
       session_.launch(buffers_);
@@ -74,7 +74,7 @@ RowTimes time_row(const cases::Problem& problem, const cases::Case& which) {
   CostBed plain(problem, which, false), checked(problem, which, true);
   for (int repetition = -1; repetition < kRepetitions; ++repetition) {
     const double of_plain = plain.launch(), of_checked = checked.launch();
-    if (repetition < 0) continue;  // warms up
+    if (repetition < 0) continue;  // warm-up
     times.plain.push_back(of_plain);
     times.checked.push_back(of_checked);
   }
@@ -87,7 +87,7 @@ std::vector<RowTimes> time_rows(const std::vector<cases::Case>& all, std::string
   for (const cases::Case& which : all) {
     if (which.op->name != op || which.scenario->mode != cases::Scenario::Mode::eager) continue;
     const auto problem = which.op->make_problem(which.row, properties);
-    if (problem->cost() < 1) continue;  // launches nothing
+    if (problem->cost() < 1) continue;  // the row launches nothing
     rows.push_back(time_row(*problem, which));
   }
   return rows;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Floors and fractions. The floor of an op is the larger of two times: what its bytes take at the
-// card's copy rate (Problem::moved_bytes), what its operations take at the rate of the unit that
-// does them (Problem::reference_work).
+// Floors of ops, and the share of the measured time that the floor is. The floor is the larger of
+// two times: that of the op's bytes at the card's copy rate (Problem::moved_bytes), and that of its
+// operations at the rate of the unit that executes them (Problem::reference_work).
 #include "tools/bench/bench_device.h"
 
 #include <fmt/format.h>
@@ -20,18 +20,18 @@ namespace plumb::tools {
 
 namespace {
 
-// What one turn of the buffers has to exceed: more than three times the L2 of any card here.
+// Minimum size of all buffer sets of an op: more than three times the L2 of the cards here.
 constexpr double kRotatedBytes = 512 << 20;
 constexpr std::size_t kLeastSets = 3;
 
-// Seconds of an op: what it takes, and what the rates need for its work.
+// Times of an op in seconds: measured, and the floors of its bytes and its operations.
 struct OpTimes {
   std::vector<double> spent;
   double bytes = 0, operations = 0;
   double floor() const { return std::max(bytes, operations); }
 };
 
-// Work per second of the launch, which does `amount`.
+// Measures the rate (work per second) of a launch that does `amount` of work.
 Measurement rate(DeviceTimer& timer, const std::string& name, const std::string& unit,
                  double amount, const DeviceLaunch& launch) {
   std::vector<double> rates;
@@ -125,7 +125,7 @@ Measurement fraction(const std::string& name, double floor, const std::vector<do
           {{"seconds", median, "s"}, {"floor", floor, "s"}}};
 }
 
-// An op that no floor is asked of says what it takes of either rate.
+// An op without a target gets two lines: its share of the matrix rate and of the copy rate.
 void add_op(const DeviceOp& op, const OpTimes& times, std::vector<Measurement>& measured) {
   const std::string note =
       fmt::format("{:.4g} us; bytes {:.4g} us, operations {:.4g} us",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What plumb bench --platform measures on a real device: its rates, and each op at production size
-// as a share of what they allow. Nothing is judged here.
+// plumb bench --platform: measures the rates of a real device, and each op at production size as a
+// share of these rates. Results are not judged.
 #pragma once
 
 #include <cstdint>
@@ -16,15 +16,16 @@
 
 namespace plumb::tools {
 
-// One launch on the timer's stream, with buffers of its own. Throws if it fails.
+// One launch on the timer's stream, with its own buffers. Throws if it fails.
 using DeviceLaunch = std::function<void()>;
 
 class DeviceTimer {
  public:
   DeviceTimer(device::Device& device, device::Stream stream);
 
-  // Seconds per launch, one number per repetition: the launches in turn in one graph, as often as
-  // makes it long against what a replay costs, between two events.
+  // Seconds per launch, one number per repetition. A graph holds the launches in turn, repeated
+  // until a replay is long compared with its overhead. Events before and after the replay give its
+  // time.
   std::vector<double> seconds(const std::vector<DeviceLaunch>& launches);
 
  private:
@@ -36,13 +37,12 @@ class DeviceTimer {
   device::Event before_, after_;
 };
 
-// A row of an op at the size that it has in production. Parameters that it does not name have their
-// defaults.
+// A row of an op at production size. Other parameters have their defaults.
 struct DeviceOp {
   std::string_view op;
-  std::string_view shape = {};  // where an op is measured at several
+  std::string_view shape = {};  // named if an op is measured at several shapes
   Target target;
-  bool multiplies_matrices = false;  // else its operations are those of the fp32 units
+  bool multiplies_matrices = false;  // else its operations run on the fp32 units
   std::map<std::string, std::int64_t> integers;
   std::map<std::string, std::string> words = {};
 
@@ -53,18 +53,17 @@ struct DeviceOp {
 std::vector<DeviceOp> device_ops();
 
 struct DeviceRates {
-  double copy = 0;                      // bytes per second, read and written
+  double copy = 0;                      // bytes per second, reads and writes counted
   double multiply_add = 0, matrix = 0;  // operations per second
 };
-// Also as measurements.
+// Measures the rates, and adds them to `measured`.
 DeviceRates measure_rates(const std::string& platform, const device::RateKernels& kernels,
                           std::vector<Measurement>& measured);
 
 struct DeviceBenchOptions {
   std::string platform;
-  std::vector<std::string> only;  // ops; empty: all
-  // Milliseconds that torch.topk takes on this machine, by DeviceOp::name()
-  // (tools/bench/torch_topk.py).
+  std::vector<std::string> only;  // names of ops; empty: all
+  // Milliseconds of torch.topk on this machine, by DeviceOp::name() (tools/bench/torch_topk.py).
   std::map<std::string, double> torch_topk;
 };
 std::vector<Measurement> bench_device(const DeviceBenchOptions& options);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rows in the shapes of production: V4-Pro at 8192 tokens, 256 K tokens for the writers of caches,
+// Rows in production shapes: V4-Pro with 8192 tokens, cache writers with 256 K tokens, top-k over
 // rows of 32 K scores.
 #include "tools/bench/bench_device.h"
 
@@ -13,7 +13,7 @@ constexpr Target kMostOfFloor{.least = 0.8}, kHalfOfFloor{.least = 0.5},
 constexpr std::int64_t kTokens = 8192, kHidden = 7168, kWritten = 256 << 10;
 constexpr std::int64_t kColumns = 32 << 10, kTopK = 1024;
 
-// Tokens of a request follow one another within a block, as engines have it.
+// Consecutive tokens of a request fill whole blocks, as in engines.
 DeviceOp writer(std::string_view op) {
   return {.op = op,
           .target = kMostOfFloor,
@@ -36,7 +36,7 @@ std::vector<DeviceOp> device_ops() {
       stream_op("fused_add_rms_norm", kMostOfFloor, false),
       stream_op("mtp_input_rms_norm", kMostOfFloor, false),
       stream_op("mtp_shared_head_rms_norm", kMostOfFloor, false),
-      // Both latents are as far apart as in one product's rows.
+      // Row distances as if both latents were parts of the rows of one product.
       {.op = "q_kv_rms_norm",
        .target = kMostOfFloor,
        .integers = {{"tokens", kTokens}, {"q_gap", 512}, {"kv_gap", 1536}}},

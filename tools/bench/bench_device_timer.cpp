@@ -8,7 +8,7 @@ namespace plumb::tools {
 
 namespace {
 
-constexpr double kLongEnough = 5e-3;  // of one replay
+constexpr double kLongEnough = 5e-3;  // seconds per replay
 constexpr int kRepetitions = 15;
 
 }  // namespace
@@ -38,8 +38,7 @@ double DeviceTimer::replay_seconds(device::GraphExec graph) {
 }
 
 std::vector<double> DeviceTimer::seconds(const std::vector<DeviceLaunch>& launches) {
-  for (const DeviceLaunch& launch : launches)
-    launch();  // loads the kernels; plans, where an op does
+  for (const DeviceLaunch& launch : launches) launch();  // loads the kernels, and makes plans
   device_.synchronize(stream_);
   device::GraphExec graph = capture(launches, 1);
   const double once = std::min(replay_seconds(graph), replay_seconds(graph));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The kernels of tools/bench/bench_kernels.h. Any grid; whole waves, as shuffles name all lanes.
+// Kernels of tools/bench/bench_kernels.h. Any grid; blocks are whole waves, because shuffles name
+// all lanes.
 #include "device/simt.h"
 #include "tools/bench/bench_kernels.h"
 
@@ -22,7 +23,7 @@ PLUMB_KERNEL void shuffles_kernel(std::int32_t* data, int times) {
   data[block_index_x() * block_size() + thread_index()] = value;
 }
 
-// One load and one store of global memory each time.
+// Each repetition is one load and one store of global memory.
 PLUMB_KERNEL void accesses_kernel(std::int32_t* data, int times) {
   volatile std::int32_t* word = data + block_index_x() * block_size() + thread_index();
   for (int i = 0; i < times; ++i) *word = *word ^ 1;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Kernels that do one thing many times, for plumb bench. Compiled plain and checked.
+// Kernels that repeat a single operation, for plumb bench. Compiled plain and checked.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace plumb::device {
 
 enum class BenchKernel { empty, barriers, wave_barriers, shuffles, accesses };
 
-// `data`: one word per thread of the grid. `times`: how often each thread does it.
+// `times`: repetitions per thread. The kernels get one word of `data` per thread of the grid.
 struct BenchLaunch {
   BenchKernel kernel = BenchKernel::empty;
   std::int64_t blocks = 1;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Each op's reference against what its bytes and operations allow (Problem::reference_work). The
-// time is that of values and bounds; the judge's comparisons are left out.
+// Measures each op's reference (values and bounds, without the judge's comparisons) against the
+// time that its bytes and operations need (Problem::reference_work).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,10 +17,10 @@ namespace plumb::tools {
 
 namespace {
 
-constexpr double kMostCost = 5e8;  // of the one launch that makes the outputs, in nanoseconds
+constexpr double kMostCost = 5e8;  // in ns, of the launch that makes the outputs
 constexpr int kRunsOfOp = 5;
 
-// Ops whose reference is to reach a fifth of what the machine allows. The others are listed.
+// Ops whose reference should reach a fifth of the machine's rates. Other ops have no target.
 constexpr std::array<std::string_view, 11> kWithTarget = {"sparse_mla_decode",
                                                           "sparse_mla_prefill",
                                                           "fp8_mqa_logits",
@@ -38,7 +38,7 @@ bool has_target(std::string_view op) {
   return std::find(kWithTarget.begin(), kWithTarget.end(), op) != kWithTarget.end();
 }
 
-// A case with what its launch stored, to be judged again and again.
+// A case with the stored outputs of its launch, so that the reference can run repeatedly.
 class StoredCase {
  public:
   StoredCase(const cases::Problem& problem, const cases::Case& which)
@@ -53,10 +53,10 @@ class StoredCase {
     stored_ = session_.read_back(buffers, point_.poison, damage);
     const auto& implementation = device::builtin_implementation(kBenchPlatform);
     declared_ = device::find_entry(implementation, which.op->name)->numerics;
-    declared_.stores_partials = 0;  // the op's results alone
+    declared_.stores_partials = 0;  // judge only the op's results, without partial sums
   }
 
-  // What is right of one launch.
+  // Computes the right values of the launch.
   void run_reference() const {
     problem_.expect(step_, stored_, cases::to_reference(declared_), declared_);
   }
@@ -78,7 +78,7 @@ class StoredCase {
   plumb_numerics declared_ = {};
 };
 
-// The row with the most work of those that the simulator launches in a moment.
+// The row with the most work among those that the simulator can launch quickly.
 const cases::Case* largest_row(const std::vector<cases::Case>& all, std::string_view op,
                                std::unique_ptr<cases::Problem>& problem) {
   const auto properties = device::open_device(kBenchPlatform)->properties();

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// plumb bench --plugin: what an op takes, beside the op's floor and beside plumb's own kernel or a
-// second plug-in's. The outputs of the launches that are timed are judged: a wrong kernel has no
-// figure.
+// plumb bench --plugin: the time of an op beside its floor and the time of plumb's own kernel or of
+// a second plug-in. The outputs of the timed launches are judged: a wrong kernel gets no time.
 #pragma once
 
 #include "tools/commands.h"
 
 namespace plumb::tools {
 
-// Exit code 1 if a result is wrong, 2 if nothing could be timed.
+// Returns 1 if a result of the plug-in under test (the last one named) is wrong, or its process
+// died; 2 if none of its launches could be timed; else 0.
 int bench_plugin(const BenchArguments& arguments);
 
 }  // namespace plumb::tools

@@ -11,8 +11,8 @@ namespace plumb::tools {
 
 namespace {
 
-constexpr std::int64_t kCopied = 1 << 22;  // doubles: 32 MiB, more than caches hold
-constexpr std::int64_t kEdge = 192;        // of the matrices
+constexpr std::int64_t kCopied = 1 << 22;  // doubles: 32 MiB, more than the caches hold
+constexpr std::int64_t kEdge = 192;        // rows and columns of the matrices
 constexpr std::int64_t kNumbers = 1 << 15;
 constexpr int kTimes = 4;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What one thread of this machine can do: copy, multiply and add, and evaluate functions, in the
-// double precision and with the code that references use.
+// Rates of one thread of this machine for copies, multiply-adds and functions, in double precision
+// and with the code that references use.
 #pragma once
 
 #include <Eigen/Core>
@@ -13,22 +13,22 @@
 namespace plumb::tools {
 
 struct Rates {
-  double bytes = 0;       // per second, read or written, of a copy that no cache holds
-  double operations = 0;  // two per multiply-add, of Eigen's matrix product
+  double bytes = 0;       // per second, reads and writes, of a copy larger than the caches
+  double operations = 0;  // per second in Eigen's matrix product; a multiply-add is two
   double exps = 0, logs = 0, rsqrts = 0;
 
   double seconds_of_bytes(const cases::ReferenceWork& work) const { return work.bytes / bytes; }
   double seconds_of_operations(const cases::ReferenceWork& work) const;
-  // Bytes travel while operations go on.
+  // The larger of both times, because memory accesses overlap with operations.
   double floor(const cases::ReferenceWork& work) const;
 };
 
 class RateTasks {
  public:
   RateTasks();
-  // One per rate, in the order of Rates.
+  // One task per rate, in the order of Rates' members.
   std::vector<std::function<void()>> tasks();
-  // From the seconds that each of the tasks took.
+  // `seconds`: time of each task, in the same order.
   static Rates rates(const std::vector<double>& seconds);
 
  private:

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The reference's sparse MLA against two bare matrix products, q k^T and p v, over a gathered key
-// matrix: what remains is decoding the caches, the softmax and the error model.
+// Measures the reference of sparse MLA against its two matrix products alone, q k^T and p v, over a
+// gathered key matrix. The difference is the decoding of the caches, the softmax and the error
+// model.
 #include <fmt/format.h>
 
 #include <Eigen/Core>
@@ -21,7 +22,7 @@ using namespace reference;
 constexpr std::int64_t kMain = 128, kExtra = 1024, kCandidates = kMain + kExtra;
 constexpr std::int64_t kPage = 64, kPages = 64;
 
-// Both caches hold the same tokens, of which every row attends to others.
+// Both caches hold the same tokens. Each row attends other random slots.
 class MlaInputs {
  public:
   MlaInputs(std::int64_t tokens, std::int64_t heads)
@@ -68,14 +69,14 @@ class MlaInputs {
   std::vector<std::uint8_t> cache_;
 };
 
-// What Eigen's blocking of products follows. The reference fixes it for the whole program.
+// Cache sizes from which Eigen chooses its blocking. The reference sets them for the whole program.
 struct CacheSizes {
   std::ptrdiff_t l1 = Eigen::l1CacheSize(), l2 = Eigen::l2CacheSize(), l3 = Eigen::l3CacheSize();
   void use() const { Eigen::setCpuCacheSizes(l1, l2, l3); }
 };
-const CacheSizes kOfThisMachine;  // asked before any reference has run
+const CacheSizes kOfThisMachine;  // read before a reference has run and set them
 
-// The two products, with the blocking that Eigen itself chooses.
+// The two products, with Eigen's own blocking.
 class EigenProducts {
  public:
   EigenProducts(std::int64_t tokens, std::int64_t heads)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What plumb bench prints and writes.
+// Text and JSON report of plumb bench.
 #include <fmt/format.h>
 
 #include <algorithm>

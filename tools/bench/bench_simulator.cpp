@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the simulator adds to a kernel: per thread and barrier, per lane and shuffle, per thread,
-// per launch. Each is measured by one launch that does nothing else, or by many empty ones.
+// Overheads of the simulator per barrier and thread, per shuffle and lane, per thread and per
+// launch. Each is measured with a launch that does only this, or with many empty launches.
 #include <fmt/format.h>
 
 #include <memory>
@@ -58,7 +58,7 @@ struct BenchSubject {
   std::string name, unit;
   BenchLaunch launch;
   int launches = 1;
-  double count = 1;  // what the seconds are divided by
+  double count = 1;  // divisor of the measured seconds
   Target target = {};
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What it costs to watch a decode step: four engines, records, and the verdict on every call,
-// beside the engine alone. Captures are not counted.
+// Measures the cost of watching a decode step (four engines, recordings, a verdict on every call)
+// against the engine alone. Captures are not counted.
 #include <fmt/format.h>
 
 #include "decode/watch/watch.h"
@@ -15,7 +15,7 @@ using device::decode::GraphMode;
 
 constexpr cases::ScheduleShape kSchedule{cases::Traffic::permute, cases::Lengths::mixed, 9, 4, 1};
 
-// Processor time from the end of the first step to the end of the last, per step.
+// CPU time per step, from the end of the first step to the end of the last.
 class StepClock {
  public:
   void tick() {

@@ -16,11 +16,11 @@ namespace plumb::tools {
 
 namespace {
 
-constexpr double kTurnBytes = 512 << 20;  // of buffers in turn, on a real device: more than the L2
+constexpr double kTurnBytes = 512 << 20;  // all buffer sets on a device: more than the L2
 constexpr std::size_t kLeastSets = 3;
 constexpr int kHostRepetitions = 15;
 
-// Sets of buffers with the same inputs, whose outputs are poisoned.
+// Buffer sets with equal inputs and poisoned outputs, used in turn.
 class BufferTurns {
  public:
   BufferTurns(cases::Session& session, const cases::Step& step, std::size_t count)
@@ -42,7 +42,7 @@ class BufferTurns {
     return all;
   }
 
-  // The first line of the verdicts on all sets.
+  // First line of the first failed verdict over all sets; "": all are right.
   std::string wrong(const cases::Step& step) {
     for (const cases::Buffers& set : sets_) {
       std::vector<std::string> damage;

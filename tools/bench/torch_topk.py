@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """torch.topk at the shapes of plumb's device benchmark, as JSON for `plumb bench --torch-topk`.
 
-The same protocol: one CUDA graph with a launch per set of buffers, sets that together exceed three
-times the L2, events around replays, the median. Milliseconds per launch on standard output.
+Same protocol as plumb bench: one CUDA graph with a launch per set of buffers, sets that together exceed
+three times the L2, events around replays, median. Prints milliseconds per launch.
 """
 import json
 import statistics

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The subcommands of plumb bisect: what each is told, and what does it. Exit codes: 0 what was
-// looked for is found, 1 the question makes no sense as it was asked or has no answer, 2 bad usage
-// or cannot run.
+// Arguments and functions of the subcommands of plumb bisect. Exit codes: 0 found, 1 the question
+// makes no sense or has no answer, 2 bad usage or cannot run.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +22,8 @@ namespace plumb::tools {
 struct BisectSearchArguments {
   bisect::Question run;
   double timeout = 300;
-  std::int64_t repeat = 0;           // 0: as the rate of the failure wants it
-  std::optional<std::string> state;  // unset: named after the question
+  std::int64_t repeat = 0;           // 0: chosen from the measured failure rate
+  std::optional<std::string> state;  // unset: name derived from the question
   std::string json;
   bool quiet = false;
 };
@@ -37,7 +36,7 @@ struct BisectCommitsArguments {
 struct BisectOpsArguments {
   BisectSearchArguments search;
   bool twice = false;
-  std::int64_t times = 1;  // the same once more, so often
+  std::int64_t times = 1;  // repetitions of the identical second run
 };
 
 struct BisectEnvironmentsArguments {
@@ -48,7 +47,7 @@ struct BisectEnvironmentsArguments {
 
 struct BisectCaseArguments {
   BisectSearchArguments search;
-  double seconds = 0;  // of the search; 0: no limit
+  double seconds = 0;  // time limit of the search; 0: none
   int jobs = 0;
 };
 
@@ -58,36 +57,37 @@ int bisect_environments_command(const BisectEnvironmentsArguments& arguments);
 int bisect_ops_command(const BisectOpsArguments& arguments);
 int bisect_explain_command(const std::string& file);
 
-// What the sub-commands share, in bisect_command.cpp.
+// Functions that the subcommands share, in bisect_command.cpp.
 
-// A plug-in's kernels are judged op by op.
+// Kinds of cases that a search may take: with a plug-in, only cases of single ops.
 CaseKinds kinds_of(const bisect::Question& run);
 
-// Throws UsageError for what no run could mean. `here`: this plumb judges, so the case has to be in
-// this build.
+// Throws UsageError for a question that no run could answer. `here`: this program judges, so it
+// must have the case.
 void check_search(const BisectSearchArguments& arguments, bool here);
 
-// Opens the state file of a search and says how much of it is used again.
+// Opens the state file of a search and prints how many of its answers are used again.
 std::unique_ptr<bisect::Journal> open_journal(const BisectSearchArguments& arguments,
                                               const std::string& command,
                                               const nlohmann::json& question,
                                               bisect::Progress& progress);
 
-// Runs a search that returns its report for machines, prints nothing else, and gives the exit code:
-// writes --json, turns Undecided into a line and 1, and says of an interrupt how to go on.
+// Runs a search, which returns its JSON report, and returns the exit code. Writes --json. Undecided
+// becomes one line and exit code 1. After an interrupt a line says how to continue.
 int run_search(const BisectSearchArguments& arguments, const bisect::Journal& journal,
                const std::function<nlohmann::ordered_json()>& search);
 
-// What is wrong in the first case that failed: its lines, where, what it looks like.
+// Text about the first failed case: its lines, its place, and its diagnosis.
 std::string failure_text(const bisect::Answer& answer);
 
-// What every search of a sequence has found out, beside its candidates.
+// JSON members common to all searches of a sequence, except the candidates.
 nlohmann::ordered_json common_json(const bisect::SequenceResult& result);
 
-// For a shell: a program of the current folder is not looked for elsewhere.
+// Quotes a program for a shell. A program of the current folder gets "./", so that PATH is not
+// searched.
 std::string as_program(const std::string& path);
 
-// For a shell: the command as it is, or in a shell of its own if it has operators.
+// Quotes a command for a shell. A command with operators gets a shell of its own.
 std::string as_one_command(const std::string& command);
 
 }  // namespace plumb::tools

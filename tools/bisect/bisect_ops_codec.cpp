@@ -29,7 +29,7 @@ using nlohmann::json;
 void read(const json& entry, bisect::OpsAnswer& answer) { entry.get_to(answer); }
 void read(const json& entry, TwiceAnswer& answer) { entry.get_to(answer); }
 
-// JSON has no NaN and no infinity: they are null.
+// JSON has no NaN or infinity: such values are null.
 void read(const json& entry, std::vector<float>& results) {
   for (const json& value : entry.at("results")) {
     results.push_back(value.is_null() ? std::numeric_limits<float>::quiet_NaN()

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The questions and answers of plumb bisect ops: as messages, and as JSON in its state file.
+// Codecs of the questions and answers of plumb bisect ops: messages to workers, and JSON of the
+// state file.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -20,16 +21,16 @@ std::string_view name_of(OpsQuestion question);
 struct OpsRequest {
   OpsQuestion question = OpsQuestion::watch;
   std::string platform;
-  bisect::Ops exchanged;   // of watch and results
-  std::size_t second = 0;  // of twice: the number of a second run
+  bisect::Ops exchanged;   // ops replaced by the reference, for `watch` and `results`
+  std::size_t second = 0;  // for `twice`: number of the second run
 };
 
-// Answers of a state file, each with its verdict in words for plumb bisect explain.
+// Answers as entries of a state file, with the verdict in words for plumb bisect explain.
 nlohmann::json journal_entry(const bisect::OpsAnswer& answer);
 nlohmann::json journal_entry(const TwiceAnswer& answer);
 nlohmann::json journal_entry(const std::vector<float>& results);
 
-// The answer of such an entry. Throws nlohmann::json::exception if it holds anything else.
+// Reads the answer from an entry. Throws nlohmann::json::exception if the entry is malformed.
 template <class Answered>
 Answered from_journal(const nlohmann::json& entry);
 

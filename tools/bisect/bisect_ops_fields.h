@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The fields of the answers of plumb bisect ops (tools/result_fields.h).
+// Lists the fields of the answers of plumb bisect ops (tools/result_fields.h).
 #pragma once
 
 #include "bisect/ops/ops_search.h"

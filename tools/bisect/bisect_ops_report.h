@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What plumb bisect ops has found, for people and for machines.
+// Text and JSON report of plumb bisect ops.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -17,7 +17,7 @@ std::string report_text(const bisect::OpsReport& report, const std::string& whic
                         const std::string& platform, int watches);
 nlohmann::ordered_json to_json(const bisect::OpsReport& report, int watches);
 
-// Of each second run that made something else: its first difference.
+// The first difference of each second run that had one.
 struct TwiceReport {
   std::string which, platform;
   std::vector<std::pair<std::string, cases::ReplayDifference>> found;

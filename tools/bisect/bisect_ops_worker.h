@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The questions of plumb bisect ops, each asked in a process of its own: a broken op may crash it.
+// Worker process of plumb bisect ops. Each question is asked in it, because a broken op may crash
+// the process.
 #pragma once
 
 #include <functional>
@@ -17,18 +18,18 @@ namespace plumb::tools {
 
 struct TwiceAnswer {
   std::optional<cases::ReplayDifference> difference;
-  std::string failed;  // why there is no answer; "": there is
+  std::string failed;  // reason why there is no answer; "": there is one
 };
 
-// The parent's side.
+// Used in the parent process.
 class OpsWorker {
  public:
   OpsWorker(std::vector<std::string> command, double timeout);
 
   bisect::OpsAnswer watch(const std::string& platform, const bisect::Ops& exchanged);
-  // Empty where the process died or the steps threw.
+  // Empty if the process died or the steps threw.
   std::vector<float> results(const std::string& platform, const bisect::Ops& exchanged);
-  // The n-th of cases::second_runs().
+  // `second`: number in cases::second_runs().
   TwiceAnswer twice(const std::string& platform, std::size_t second);
 
  private:
@@ -36,8 +37,8 @@ class OpsWorker {
   std::uint64_t asked_ = 0;
 };
 
-// The worker's side. `serve` makes the case on a platform anew: what is planted may remember the
-// engines of another watch.
+// Runs in the worker process. `serve` sets the case up anew for each question, because planted
+// objects may keep state of an earlier watch.
 using ServeCase = std::function<cases::ServedCase(const std::string& platform)>;
 int serve_ops(const ServeCase& serve);
 

@@ -23,10 +23,10 @@ using cases::FinishedRun;
 using cases::WatchResult;
 using process::Death;
 
-// Seconds of one run; in production geometry, whose runs have more to do.
+// Limits in seconds for one run; the larger one is for production geometry.
 constexpr double kTimeout = 300, kLargeTimeout = 1800;
 
-// A fault in the setup that it was written for needs no diagnosis: its name is known.
+// A fault in its original setup needs no diagnosis, because its name is known.
 bool is_diagnosed(const DecodeRun& run) { return run.fault == nullptr || run.elsewhere; }
 
 double timeout_of(const std::vector<DecodeRun>& runs) {
@@ -35,13 +35,13 @@ double timeout_of(const std::vector<DecodeRun>& runs) {
   return large ? kLargeTimeout : kTimeout;
 }
 
-// Takes runs for one thread.
+// Executes runs for one thread.
 class RunTaker {
  public:
   RunTaker(const std::vector<DecodeRun>& runs, const std::vector<std::string>& worker)
       : runs_(runs), worker_({.words = worker, .timeout = timeout_of(runs)}) {}
 
-  // A race does not show in every run on a real device, so a run that missed it is repeated.
+  // On a real device a race does not show in every run, so a run that missed it is repeated.
   FinishedRun finish(std::size_t i) {
     constexpr int kTries = 3;
     const bool race = runs_[i].fault != nullptr && runs_[i].setup.environment.delays;
@@ -63,7 +63,7 @@ class RunTaker {
     auto answer = ask(i, is_diagnosed(runs_[i]));
     if (const auto* death = std::get_if<Death>(&answer)) {
       finished.died = death->why;
-      // A hypothesis of the diagnosis may have crashed: it begins when there are findings.
+      // A hypothesis of the diagnosis, which starts after a finding, may have crashed.
       if (is_diagnosed(runs_[i])) answer = ask(i, false);
     }
     if (auto* watch = std::get_if<DiagnosedWatch>(&answer)) {
@@ -84,7 +84,7 @@ class RunTaker {
 DiagnosedWatch watch_plugin_run(const DecodeRun& run, const std::string& plugin) {
   try {
     WatchResult result = cases::watch_with(step_plugin_process(plugin), run.setup, run.schedule);
-    // A kernel that failed may have left anything in its process.
+    // A failed kernel may have left its process in any state.
     if (!result.clean()) end_plugin_processes();
     return {.result = std::move(result), .diagnosis = {}};
   } catch (const cases::NotOnThisPlatform& why) {

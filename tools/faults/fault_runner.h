@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Watched decode steps, each run in a worker process: a fault may crash the process that it is
-// planted in, and costs no other run.
+// Runs decode steps under all checks (decode/watch) in worker processes: a fault may crash its
+// process without affecting other runs.
 #pragma once
 
 #include <functional>
@@ -15,14 +15,14 @@ namespace plumb::tools {
 
 using ReportRun = std::function<void(const cases::FinishedRun&)>;
 
-// worker: the command line of a process that answers with the result of the run of a number. Some
-// at a time, reported in their order.
+// `worker`: command line of a process that answers the number of a run with its result. Runs `jobs`
+// runs at a time and reports them in order.
 std::vector<cases::FinishedRun> run_all(const std::vector<cases::DecodeRun>& runs,
                                         const std::vector<std::string>& worker, int jobs,
                                         const ReportRun& report);
 
-// The worker's side. `plugin`: the library or Python file whose kernels serve the steps. Its runs
-// have no diagnosis, because planted kernels are not in its process.
+// Runs in the worker process. `plugin`: library or Python file whose kernels serve the steps; such
+// runs have no diagnosis, because planted kernels are not in the plug-in's process.
 int serve_watches(const std::vector<cases::DecodeRun>& runs, const std::string& plugin);
 
 }  // namespace plumb::tools

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What plumb faults prints and writes.
+// Text and JSON report of plumb faults.
 #pragma once
 
 #include <string>
@@ -11,23 +11,24 @@
 
 namespace plumb::tools {
 
-// What the columns and marks of the matrix mean.
+// Explains the columns and marks of the matrix.
 std::string fault_matrix_legend();
-// Of one platform's part: a column per detector.
+// Head of the matrix of one platform: one column per detector (check of a decode step).
 std::string fault_matrix_head(const std::string& platform, const Style& style);
-// A fault's row, and a line of what it stands for and what was blamed.
+// Row of a fault, and a line with its meaning and the op blamed first.
 std::string fault_text(const cases::FinishedRun& finished, const Style& style);
 
-// The same faults in other places, and what the diagnosis makes of them.
+// Runs of the same faults in a second setup, with their diagnosis.
 std::string elsewhere_head(const Style& style);
 std::string elsewhere_text(const cases::FinishedRun& finished, const Style& style);
 
-// What steps without a fault raised; "" for no alarm.
+// Alarms of steps without a fault; "": none.
 std::string alarm_text(const cases::FinishedRun& finished, const Style& style);
 
 std::string shares_text(const cases::Shares& shares, const Style& style);
 
-// 0 all is as it should be, 1 it is not, 2 nothing but skips.
+// Code 0: all faults were found as expected, and no alarm was false. 1: otherwise. 2: everything
+// was skipped.
 int exit_code(const cases::Shares& shares);
 
 std::string to_json(const std::vector<cases::FinishedRun>& all);

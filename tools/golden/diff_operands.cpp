@@ -54,7 +54,7 @@ DiffOperand side_of_platform(const std::string& platform, const golden::Store& s
   return side;
 }
 
-// The store as a commit has it.
+// The golden store at a commit.
 class Revision {
  public:
   Revision(std::string folder, std::string commit, std::string name)

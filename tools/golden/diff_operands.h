@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What "plumb golden diff A B" can name: a golden file, a platform of the store, a git revision of
-// it, or one platform of a revision.
+// Operands of "plumb golden diff A B": a golden file, a platform of the store, a git revision of
+// the store, or one platform of a revision.
 #pragma once
 
 #include <functional>
@@ -15,7 +15,7 @@ namespace plumb::tools {
 struct DiffOperand {
   struct Entry {
     std::string platform, op;
-    std::string digest;  // of the file: equal ones need not be read
+    std::string digest;  // of the file; files with equal digests are not read
     std::function<golden::GoldenFile()> load;
   };
   std::string name;
@@ -23,11 +23,11 @@ struct DiffOperand {
   bool is_file = false;
 };
 
-// Files that are not the store's own are read in a process of their own. Throws UsageError for a
-// name that is none of these, GoldenError for what cannot be used.
+// Files outside the store are read in a separate process. Throws UsageError for a name that is not
+// an operand, GoldenError for unusable data.
 DiffOperand diff_operand(const std::string& name, const golden::Store& store);
 
-// A golden file from anywhere.
+// Reads a golden file from any path.
 golden::GoldenFile read_golden_file(const std::string& path, std::string* digest = nullptr);
 
 }  // namespace plumb::tools

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Verdicts by op, scenario and platform. A cell opens to its cases.
+// Table of verdicts by op, scenario and platform. A click on a cell lists its cases.
 
 const SCENARIOS = ["eager", "full_graph", "composition", "concurrent"];
 
@@ -21,7 +21,7 @@ function caseItem(one) {
                    "; " + short(one.seconds) + " s"));
 }
 
-// A cell's list of cases stands in a row of its own below.
+// The list of a cell's cases is shown in an extra row below.
 function cellButton(cases, row, width) {
   const worst = worstOf(cases), count = cases.filter((one) => one.outcome === worst).length;
   const text = signOf(worst) + " " + (count === cases.length ? count : count + " of " + cases.length);
@@ -71,7 +71,7 @@ function gridTable(cases) {
       node("th", {class: "platform"}, data.platforms[i]))))), body));
 }
 
-// Scenarios of decode steps are graph modes: they have a table of their own.
+// Scenarios of decode steps are graph modes, so decode steps have a separate table.
 function gridSection() {
   const place = node("div", {});
   const show = () => {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a page holds of the reports of plumb faults and plumb judge.
+// Data of a page about reports of plumb faults and plumb judge.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -13,10 +13,11 @@ namespace plumb::tools {
 nlohmann::ordered_json faults_data(const ReadReport& report);
 nlohmann::ordered_json judge_data(const ReadReport& report);
 
-// Up to `most` findings of a decode step: {detector, step, position, op, call, text}.
+// At most `most` findings (reports of failed checks) of a decode step: {detector, step, position,
+// op, call, text}.
 nlohmann::ordered_json findings_in(const nlohmann::json& object, std::size_t most);
 
-// What is wrong, as lines of text without markup.
+// Failures as lines of plain text, without markup.
 std::string faults_as_text(const nlohmann::ordered_json& data);
 std::string judge_as_text(const nlohmann::ordered_json& data);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cases and their outcomes: a sign beside each colour.
+// Cases and their outcomes. Each outcome has a sign, so that colour is not needed.
 
 const SIGNS = {passed: "\u2713", failed: "\u2717", untrusted: "?", known_bug: "!", skipped: "\u2013"};
 const WORDS = {passed: "passed", failed: "failed", untrusted: "untrusted", known_bug: "known bugs",
@@ -44,7 +44,7 @@ function marginOf(pair) {
   return pair[1] === "inf" || pair[1] === "nan" ? Infinity : Number(pair[1]);
 }
 
-// What the boxes at the top select.
+// Filters set by the input boxes at the top.
 const wanted = {words: [], outcome: ""};
 const listeners = [];
 function isWanted(one) {

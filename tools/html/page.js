@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nodes, numbers and the outcomes of cases. All text of a report becomes a text node.
+// Helpers for nodes and numbers. Text of a report is only ever put into text nodes, never parsed as HTML.
 "use strict";
 
 const data = JSON.parse(document.getElementById("data").textContent);
 
-// Control characters and those that change the direction of text are shown as a replacement.
+// Replaces control characters, and those that change the direction of text.
 function clean(text) {
   return String(text).replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g, "\ufffd");
 }
@@ -44,12 +44,12 @@ function counted(count, noun) {
   return count + " " + noun + (count === 1 ? "" : "s");
 }
 
-// A name that may be broken behind an underscore or a slash.
+// A name with possible line breaks after underscores and slashes.
 function breakable(name) {
   return clean(name).split(/(?<=[_/])/).flatMap((part, i) => i ? [node("wbr"), part] : [part]);
 }
 
-// A section with an anchor, which the navigation lists.
+// A section with an anchor. The navigation lists all sections.
 const sections = [];
 function section(id, title, ...children) {
   sections.push([id, title]);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// plumb report: reports for machines as a page for people.
+// plumb report: turns JSON reports into an HTML page.
 #include <algorithm>
 
 #include "tools/commands.h"

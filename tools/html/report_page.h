@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One HTML file that shows reports: no network, readable without plumb.
+// Makes one HTML file that shows reports. It needs neither a network nor plumb to be read.
 #pragma once
 
 #include <string>
@@ -10,12 +10,12 @@
 
 namespace plumb::tools {
 
-// All of one kind, oldest first: the last one is shown whole, and compared with those before it.
-// Not empty. Throws UsageError if the kinds differ, or if there are several that have no history
-// (of plumb faults and plumb judge).
+// `reports`: at least one, all of one kind, oldest first. The last one is shown in full and
+// compared with the earlier ones. Throws UsageError if the kinds differ, or for several reports of
+// plumb faults, plumb judge or plumb golden, which have no history.
 std::string report_page(const std::vector<ReadReport>& reports);
 
-// Text as an HTML page may hold it inside of <script type="application/json">: no "<" stands in it.
+// JSON text for use inside <script type="application/json">: contains no "<".
 std::string script_safe(const std::string& json);
 
 }  // namespace plumb::tools

@@ -27,7 +27,7 @@ struct CaseState {
   bool failed() const { return outcome == "failed" || outcome == "untrusted"; }
 };
 
-// A report as far as others are compared with it.
+// The part of a report that is compared with other reports.
 struct RunDigest {
   std::map<std::pair<std::string, std::string>, CaseState> cases;  // by case and platform
   std::map<Cell, int> coverage;
@@ -67,7 +67,7 @@ ordered_json summary_of(const ReadReport& report, const RunDigest& digest) {
           {"outcomes", outcomes}};
 }
 
-// Of each report the margin, null where no case of it passed.
+// Margins of each tensor over all reports; null for a report in which no case of it passed.
 ordered_json series_over(const std::vector<RunDigest>& digests) {
   ordered_json all = ordered_json::array();
   for (const auto& [name, last] : digests.back().margins) {
@@ -99,7 +99,8 @@ ordered_json lost_cells(const RunDigest& before, const RunDigest& now) {
   return lost;
 }
 
-// Cases of `all` that `chosen` takes with their state in `other`, null where it has none.
+// Cases of `all` for which `chosen` returns true. `chosen` gets a case's state and its state in
+// `other`, nullptr if it is not there.
 ordered_json listed(const RunDigest& all, const RunDigest& other, const auto& chosen) {
   ordered_json cases = ordered_json::array();
   std::size_t count = 0;

@@ -5,7 +5,7 @@ function firstFinding(findings) {
   return [...findings].sort((a, b) => a.step - b.step || a.position - b.position)[0];
 }
 
-// Of a decode step: what its detectors found, step by step.
+// Findings of the detectors in decode steps, by step.
 function findingsTimeline(findings) {
   const steps = [...new Set(findings.map((one) => one.step))].sort((a, b) => a - b);
   const last = Math.max(...findings.map((one) => one.position), 1);

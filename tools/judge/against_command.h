@@ -8,10 +8,10 @@
 
 namespace plumb::tools {
 
-// plumb judge A --against B. Returns the exit code. Throws for what ends with 2.
+// Runs plumb judge A --against B and returns the exit code. Exceptions end the command with code 2.
 int against_command(const JudgeArguments& arguments, int jobs);
 
-// A worker process of that. Nothing: the role is another one's.
+// Serves a worker process of that command. nullopt: the role belongs to another command.
 std::optional<int> serve_against(const std::string& role);
 
 }  // namespace plumb::tools

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What plumb judge --against prints and writes of two traces.
+// Text and JSON report of plumb judge --against.
 #pragma once
 
 #include <map>
@@ -14,10 +14,10 @@
 
 namespace plumb::tools {
 
-// Calls or rows that read the same bits and wrote others.
+// Calls or rows that read equal bits and wrote different ones.
 struct DifferentPair {
   trace::CallPlace a, b;
-  bool whole = true;  // calls; else rows of them
+  bool whole = true;  // whole calls; else the rows below
   std::vector<cases::RowPair> rows;
   trace::PairReport report;
 
@@ -25,11 +25,12 @@ struct DifferentPair {
   bool judged() const { return report.not_judged.empty(); }
 };
 
-// Of one op. A unit is a matched call, or a matched row of calls that differ in others.
+// Counts of one op. The unit is a matched call, or a matched row of calls that differ in other
+// rows.
 struct MatchCount {
-  std::int64_t calls = 0, rows = 0;  // that are matched
+  std::int64_t calls = 0, rows = 0;  // matched ones
   std::int64_t same = 0, within = 0, beyond = 0, not_judged = 0;
-  std::int64_t carried = 0, only_a = 0, only_b = 0;  // calls
+  std::int64_t carried = 0, only_a = 0, only_b = 0;  // in calls
 };
 
 class AgainstReport {
@@ -37,13 +38,13 @@ class AgainstReport {
   AgainstReport(const trace::TraceOutline& a, const trace::TraceOutline& b) : a_(a), b_(b) {}
 
   void count(const trace::Matching& matching);
-  // In the order of A.
+  // Pairs are added in the order of A.
   void add(DifferentPair pair);
 
   std::int64_t matched() const { return total_.calls + total_.rows; }
   std::int64_t not_judged() const { return total_.not_judged; }
-  // 1: two right results cannot differ by as much, or one is wrong. 2: nothing is matched, or plumb
-  // cannot say of a difference.
+  // Code 1: a difference is larger than two right results may have, or a result is wrong. Code 2:
+  // nothing is matched, or a difference could not be judged.
   int exit_code() const;
   std::string text(const Style& style) const;
   std::string json(const std::string& path_a, const std::string& path_b) const;

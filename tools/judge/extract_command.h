@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// plumb judge TRACE --extract CALL: one call of a trace as a row in a file of its own.
+// plumb judge TRACE --extract CALL: writes one call of a trace as a recorded row in its own file.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace plumb::tools {
 
-// `path`: the file of the call's step. Returns the exit code.
+// `path`: the file with the call's step. Returns the exit code.
 int extract_command(const JudgeArguments& arguments, const std::string& path, std::int64_t call);
 
 }  // namespace plumb::tools

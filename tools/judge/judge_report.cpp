@@ -14,7 +14,7 @@ namespace {
 using nlohmann::ordered_json;
 using trace::CallReport;
 
-constexpr std::size_t kListed = 20;  // further wrong calls, reasons
+constexpr std::size_t kListed = 20;  // limit of further wrong calls, and of reasons
 
 std::string standing(const CallReport& call) {
   return call.failed() ? "failed" : call.passed() ? "passed" : "not judged";
@@ -221,7 +221,7 @@ std::string TraceSummary::json(const std::optional<Interruption>& interruption) 
   return json.dump(1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }
 
-// A test for each op, and one for each wrong call.
+// One test per op, and one per wrong call.
 std::string TraceSummary::junit() const {
   std::string body;
   for (const auto& [op, count] : ops_) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Worker processes of plumb judge, which alone read the files of traces.
+// Worker processes of plumb judge. Only these read trace files.
 #pragma once
 
 #include <fmt/format.h>
@@ -17,7 +17,7 @@
 
 namespace plumb::tools {
 
-// One thread's worker of a role.
+// The worker process of one thread, for one role.
 class TraceWorker {
  public:
   explicit TraceWorker(std::string role)
@@ -40,13 +40,13 @@ class TraceWorker {
   }
 
  private:
-  static constexpr double kLongestRequest = 600;  // seconds
+  static constexpr double kLongestRequest = 600;  // in seconds
 
   process::Worker worker_;
   std::uint64_t requests_ = 0;
 };
 
-// Sends each request to a worker, and takes the answers in order: take(i, answer).
+// Sends the requests to `jobs` workers and takes the answers in order: take(i, answer).
 template <class Answer, class Request>
 void ask_trace_workers(const char* role, int jobs, const std::vector<Request>& requests,
                        const auto& what_of, const auto& take) {

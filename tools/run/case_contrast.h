@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which cases of an op fail and which pass, and the one property of their rows or scenarios that
-// tells these apart.
+// Finds one property of rows or scenarios that separates the failed cases of an op from the passed
+// ones.
 #pragma once
 
 #include <string>
@@ -17,8 +17,9 @@ struct JudgedCase {
   bool failed = false;
 };
 
-// Of cases of one op. "fails in every row where x has gaps between its rows (6 rows), passes in all
-// others (14 rows)". "" unless a property separates all of them and chance cannot explain it.
+// `cases`: of one op. Returns a text such as "fails in every row where x has gaps between its rows
+// (6 rows), passes in all others (14 rows)". "" unless a property separates all cases and chance
+// cannot explain it.
 std::string case_contrast(const std::vector<JudgedCase>& cases);
 
 }  // namespace plumb::tools

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// plumb run --devices: the GPUs of one host, and the workers that are spread over them.
+// plumb run --devices: the GPUs of one host over which workers are spread.
 #pragma once
 
 #include <cstddef>
@@ -9,12 +9,13 @@
 
 namespace plumb::tools {
 
-// "all", or numbers with commas, as nvidia-smi numbers them. Throws UsageError for anything else,
-// for a number that there is not, and where none of the platforms is a real one that is here.
+// `text`: "all", or numbers with commas, as nvidia-smi numbers devices. Throws UsageError for other
+// text, for a number without a device, and if no selected platform is a real one on this host.
 std::vector<std::string> devices_named(const std::string& text,
                                        const std::vector<std::string>& platforms);
 
-// NAME=value of the worker with this number: it sees one device. Empty without devices.
+// Variables (NAME=value) of worker number `worker`, which make one device visible to it. Empty
+// without devices.
 std::vector<std::string> worker_environment(const std::vector<std::string>& devices,
                                             std::size_t worker);
 

@@ -61,7 +61,7 @@ std::string_view name_of(Role role) {
   return "?";
 }
 
-// What is right of real numbers, by element.
+// Expected values, bounds and errors of a tensor of real numbers, by element.
 struct RightNumbers {
   std::vector<double> expected, bound, error;
 };
@@ -93,7 +93,7 @@ RightNumbers right_numbers(const Expectation& one, const reference::Estimate& es
   return right;
 }
 
-// " (end to end)" as ".end_to_end".
+// Turns " (end to end)" into ".end_to_end".
 std::string suffix_of(std::string basis) {
   std::erase_if(basis, [](char c) { return c == '(' || c == ')'; });
   std::ranges::replace(basis, ' ', '_');
@@ -147,7 +147,7 @@ class EvidenceFiles {
 
   void write_numbers(const std::string& name, const Expectation& one, const RightNumbers& right) {
     const std::string& of = one.stored->spec().name;
-    // A part of an output, or a sample of its rows: what is stored of it has no file yet.
+    // A part of an output, or a sample of its rows, has no file with the stored values yet.
     if (!is_whole(*one.stored)) {
       describe(name, *one.stored, of);
       write_tensor(path_of(name), *one.stored);
@@ -166,7 +166,7 @@ class EvidenceFiles {
            evidence_.tensors.at(name).spec().shape == stored.spec().shape;
   }
 
-  // Codes, integers and bits; none of what has several right results.
+  // Writes the expected codes, integers or bits. A tensor with several right results gets no file.
   void write_bits(const std::string& name, const Expectation& one) {
     if (!is_whole(*one.stored)) return;
     cases::TensorSet judged;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Arrays as numpy.load reads them: the format's version 1, little-endian, rows first.
+// Writes arrays in numpy's format (version 1, little-endian, row-major), for numpy.load.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace plumb::tools {
 
-// `type` is numpy's: "<f8", "|u1". Throws std::runtime_error: "cannot write PATH: why".
+// `type`: numpy's type, such as "<f8", "|u1". Throws std::runtime_error: "cannot write PATH: why".
 void write_npy(const std::string& path, std::string_view type,
                const std::vector<std::int64_t>& shape, std::span<const std::byte> elements);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A report of plumb run, read back: for runs that go on, and for shards that become one.
+// Reads a report of plumb run, for --resume and for merging shards.
 #pragma once
 
 #include <string>
@@ -9,10 +9,10 @@
 
 namespace plumb::tools {
 
-// Everything that to_json wrote, so that to_json gives the same text again; what it leaves out
-// (sizes and histograms of drifts, seconds of phases) is empty. Throws UsageError for a file that
-// cannot be read or is no such report: one line with the path, and which case is not what it should
-// be.
+// Reads everything that to_json wrote, so that to_json gives the same text again. Values that
+// to_json leaves out (sizes and histograms of drifts, seconds of phases) are empty. Throws
+// UsageError for a file that cannot be read or is not a report: one line with the path and the
+// malformed case.
 RunReport read_run_report(const std::string& path);
 
 }  // namespace plumb::tools

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// plumb run --resume: what an interrupted run has done is taken from its report, and the rest runs.
+// plumb run --resume: takes the finished cases of an interrupted run from its report and runs the
+// others.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +13,7 @@
 
 namespace plumb::tools {
 
-// Results beside the tasks that they are of, in the order of the whole run.
+// Tasks and their results, in the order of the whole run.
 struct TasksAndResults {
   std::vector<Task> tasks;
   std::vector<Finished> all;
@@ -21,14 +22,15 @@ struct TasksAndResults {
 struct ResumedRun {
   TasksAndResults done;
   std::vector<Task> left;
-  std::int64_t without_pictures = 0;  // RunReport::without_pictures of what is done
+  std::int64_t without_pictures = 0;  // RunReport::without_pictures of the finished part
 };
 
-// Divides the tasks by what the report at `path` has. `now`: tier, seed, plug-in and origin of this
-// run. Throws UsageError for a report of a run that ended, of other cases, or of another plumb.
+// Splits the tasks into those that the report at `path` has and the others. `now`: tier, seed,
+// plug-in and origin of this run. Throws UsageError if the report is of a run that ended, of other
+// cases, or of another plumb.
 ResumedRun resume(const std::vector<Task>& tasks, const std::string& path, const RunReport& now);
 
-// Both parts, in the order of `tasks`. `more` are results of the first tasks of `left`.
+// Joins both parts in the order of `tasks`. `more`: results of the first tasks of `left`.
 TasksAndResults whole_run(const std::vector<Task>& tasks, TasksAndResults done,
                           const std::vector<Task>& left, std::vector<Finished> more);
 

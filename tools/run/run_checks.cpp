@@ -21,12 +21,12 @@ namespace {
 void check_decode_step(const cases::StepCase& which, const std::string& platform) {
   try {
     cases::planted_case(which, platform, 0);
-  } catch (const cases::NotOnThisPlatform&) {  // it will be skipped
-  } catch (const std::invalid_argument&) {     // so will a mode that the model cannot have
+  } catch (const cases::NotOnThisPlatform&) {  // the case will be skipped
+  } catch (const std::invalid_argument&) {     // skipped too: an unsupported mode
   }
 }
 
-// Makes it, and a file in it.
+// Creates the folder, and checks that a file can be created in it.
 void check_folder(const std::string& folder) {
   std::error_code trouble;
   std::filesystem::create_directories(folder, trouble);

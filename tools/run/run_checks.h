@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What can be wrong with a command line of plumb run, found before the first case runs; and, behind
-// the last one, what was asked for and is not whole.
+// Checks of a plumb run command line before the first case runs, and one check after the last case.
 #pragma once
 
 #include <vector>
@@ -11,20 +10,19 @@
 
 namespace plumb::tools {
 
-// Conditions that only a simulated device, and only plumb's own kernels, can have. Throws
-// UsageError.
+// Checks --point (conditions of a run, such as thread order and poison): throws UsageError for
+// conditions that only a simulated device or plumb's own kernels can have.
 void check_point(const Selection& selection, const SelectedAny& selected);
-// An expectation that no case can disappoint. Throws UsageError.
+// --expect-kernel: throws UsageError if no selected case can check it.
 void check_kernels(const Selection& selection, const SelectedAny& selected);
-// A report that cannot be written is better known before an hour of work than after it. Throws
-// UsageError.
+// Checks that reports can be written, before an hour of work. Throws UsageError.
 void check_reports(const RunArguments& arguments);
-// A bad row is reported before anything runs. Throws cases::BadRow, process::Interrupted.
+// Checks all rows. Throws cases::BadRow, process::Interrupted.
 void check_rows(const std::vector<Task>& tasks);
-// A store that cannot be used is better known before the first case. Throws UsageError.
+// Checks that the golden store is usable. Throws UsageError.
 void check_goldens(const RunArguments& arguments, const std::vector<Task>& tasks);
 
-// A folder that was asked for and is not whole: an error behind all reports. Throws
+// Checks after all reports are written that each --dump folder is complete. Throws
 // std::runtime_error.
 void check_dumps(const std::vector<Finished>& all);
 

@@ -11,8 +11,8 @@ namespace plumb::tools {
 
 namespace {
 
-constexpr double kLaunches = 2e7;     // of a point, whatever its shapes
-constexpr double kDecodeSteps = 1e9;  // of one case of them
+constexpr double kLaunches = 2e7;     // ns per point, for any shape
+constexpr double kDecodeSteps = 1e9;  // ns per case of decode steps
 
 double cost_of(const cases::Case& which, const cases::RunOptions& options) {
   const std::unique_ptr<cases::Problem> problem =

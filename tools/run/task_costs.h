@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the tasks of a run cost, as far as that can be told before they run.
+// Estimates the costs of the tasks of a run before they run.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace plumb::tools {
 
-// Nanoseconds, roughly, of each task. On every machine and for every platform those of the case on
-// sim-sm90: shards have to be the same where a device is and where it is not.
+// Rough cost of each task in nanoseconds. For every platform it is the cost on sim-sm90, so that
+// shards are the same on machines with and without a device.
 std::vector<double> costs_of(const std::vector<Task>& tasks, cases::Tier tier, std::uint64_t seed);
 
 }  // namespace plumb::tools

@@ -17,7 +17,7 @@ namespace plumb::trace {
 
 namespace {
 
-// The op's name of an input of the call.
+// Name that the op uses for an input of the call.
 std::string name_of_input(const TraceCall& call, const std::string& name) {
   return call.after.contains(name) ? name + "_before" : name;
 }
@@ -34,7 +34,8 @@ std::string why_of(const TraceStep& step, std::size_t index) {
   return text + ".";
 }
 
-// Words that a platform fills in otherwise: codes mean on any platform what they meant in the call.
+// Writes the fp8 formats (dialects) of the call into the row. Their default depends on the
+// platform, but the recorded codes must keep their meaning on every platform.
 void say_dialects(const cases::OpDefinition& op, cases::Row& row) {
   const device::Properties platform = device::open_device(cases::kCallPlatform)->properties();
   for (const cases::OpTable::Field& field : op.table->fields()) {
@@ -49,7 +50,7 @@ void say_dialects(const cases::OpDefinition& op, cases::Row& row) {
   }
 }
 
-// Tensors with the bytes that the trace has of them.
+// The call's inputs with their recorded bytes.
 std::vector<cases::RecordedTensor> inputs_of(const TraceCall& call, const KnownCall& known,
                                              const StepBytes& bytes,
                                              std::vector<StoredBytes>& held) {
@@ -85,7 +86,7 @@ ExtractAnswer made(const TraceStep& step, std::size_t index, const StepBytes& by
   say_dialects(known.call().op(), file.row);
   ExtractAnswer answer;
   answer.file = cases::encode_recorded(file);
-  // What cannot be run is better known now.
+  // Makes and fills the row's problem once, so that a row that cannot run is refused now.
   const cases::CaseFile taken = cases::take_recorded(answer.file, call.op);
   const cases::Row row = cases::rows_of(known.call().op(), taken, {taken}).at(0);
   const auto problem =

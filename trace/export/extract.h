@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One recorded call as a row: its inputs in a file of their own (cases/recorded/recorded_file.h).
+// Extracts one recorded call from a trace as a row of the op's cases: a file that holds the row and
+// its inputs (cases/recorded/recorded_file.h).
 #pragma once
 
 #include <cstdint>
@@ -19,15 +20,16 @@ struct ExtractRequest {
 
 struct ExtractAnswer {
   std::string refused;  // why the file of the trace cannot be used
-  std::string why_not;  // why there is no row of the call
-  std::string file;     // the bytes of the row's file
+  std::string why_not;  // why the call cannot be a row
+  std::string file;     // contents of the row's file
   std::string row;      // "rms_norm/recorded_0123456789ab"
 };
 
 // Throws BadTrace.
 ExtractAnswer extract_call(const TraceStep& step, std::size_t call, const StepBytes& bytes);
 
-// The worker's side.
+// The worker's side: answers requests until the parent closes the channel, and returns the exit
+// code.
 int serve_extract();
 
 }  // namespace plumb::trace

@@ -17,7 +17,7 @@ namespace plumb::trace {
 
 namespace {
 
-constexpr std::size_t kMostBytes = std::size_t{1} << 20;  // of all tensors of a file
+constexpr std::size_t kMostBytes = std::size_t{1} << 20;  // limit for all tensors of a file
 constexpr std::size_t kMostLines = 25;
 
 std::string base64(const std::vector<std::byte>& bytes) {
@@ -58,7 +58,7 @@ std::string torch_dtype(const std::string& name) {
   return "torch." + (found == kNames.end() ? "uint8" : found->second);
 }
 
-// Names of a trace may be anything.
+// A Python identifier for a name of the trace, which may hold any characters.
 std::string identifier(std::string name) {
   std::ranges::replace_if(name, [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
   if (name.empty() || std::isdigit(static_cast<unsigned char>(name.front())) != 0)
@@ -80,7 +80,7 @@ std::string number_text(double value) {
   return std::isfinite(value) ? fmt::format("{:.9g}", value) : fmt::format("float(\"{}\")", value);
 }
 
-// A tensor of the file: of one row of the call, or whole.
+// A tensor in the Python file: its part that belongs to one row of the call, or all of it.
 struct ReproTensor {
   std::string dtype;
   std::vector<std::int64_t> shape;
@@ -96,11 +96,11 @@ struct ReproTensor {
   }
 };
 
-// Which tensor is wrong, where, and what is right there.
+// The wrong tensor, its worst element, and the right value.
 struct WrongElement {
   std::string tensor, failure;
   std::optional<cases::Mismatch> worst;
-  std::int64_t row = -1;  // of the tensor's last dimension
+  std::int64_t row = -1;  // row of the tensor (last dimension); -1: none
 };
 
 std::optional<WrongElement> find_wrong(const cases::CallVerdict& verdict) {
@@ -108,7 +108,8 @@ std::optional<WrongElement> find_wrong(const cases::CallVerdict& verdict) {
     const cases::TensorReport& report = output.report;
     if (report.passed()) continue;
     const cases::TensorSpec& spec = output.expected.stored->spec();
-    if (spec.origin) continue;  // made of the tensor for the verdict: it has places of its own
+    // A tensor that was made for the verdict has other indices than the recorded tensor.
+    if (spec.origin) continue;
     WrongElement wrong{
         .tensor = spec.name, .failure = report.failures.front(), .worst = report.worst};
     const auto& rows = report.wrong_rows;
@@ -116,7 +117,7 @@ std::optional<WrongElement> find_wrong(const cases::CallVerdict& verdict) {
     if (wrong.worst && std::ranges::find(rows, wrong.worst->row) != rows.end()) {
       wrong.row = wrong.worst->row;
     } else if (wrong.row >= 0) {
-      wrong.worst.reset();  // of another row
+      wrong.worst.reset();  // the worst element is in none of the wrong rows
     }
     return wrong;
   }
@@ -158,7 +159,7 @@ class ReproText {
  private:
   void add(std::string line) { lines_.push_back(std::move(line)); }
 
-  // The row of the call that has the wrong row of the tensor.
+  // Chooses the row of the call that contains the wrong row of the tensor.
   void choose_row() {
     if (!rows_ || wrong_.row < 0) return;
     for (std::int64_t row = 0; row < rows_->count(); ++row) {
@@ -169,7 +170,7 @@ class ReproText {
     }
   }
 
-  // `known_as`: the op's name of it.
+  // `known_as`: name that the op uses for the tensor.
   ReproTensor part_of(const std::string& name, const std::string& known_as,
                       const TraceTensor& tensor) {
     ReproTensor part{.dtype = tensor.type.name, .shape = tensor.shape, .bytes = {}};
@@ -224,7 +225,8 @@ class ReproText {
     }
   }
 
-  // With `invoke`, outputs begin as they were, or as zeros.
+  // If the file calls the kernel (`invoke`), outputs start with their bytes before the call, or
+  // zeros.
   void add_results() {
     const bool runs = !call_.invoke.empty();
     if (!runs) add("# Call the kernel here. Until then the results are those of the engine.");
@@ -269,9 +271,9 @@ class ReproText {
   KnownCall known_;
   std::optional<cases::CallRows> rows_;
   WrongElement wrong_;
-  std::optional<std::int64_t> row_;  // of the call; nothing: all of them
-  std::int64_t place_ = 0;           // of the worst element in its tensor of the file
-  std::size_t size_ = 0;             // bytes of all tensors
+  std::optional<std::int64_t> row_;  // row of the call; nullopt: all rows
+  std::int64_t place_ = 0;           // index of the worst element in its tensor in the file
+  std::size_t size_ = 0;             // total bytes of all tensors
   std::vector<std::string> lines_;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One wrong call as a file of Python that needs torch alone, for an upstream issue.
+// Writes one wrong call as a Python file that needs only torch, for an upstream issue.
 #pragma once
 
 #include <cstdint>
@@ -20,15 +20,16 @@ struct ReproRequest {
 struct ReproAnswer {
   std::string refused;  // why the file cannot be used
   std::string why_not;  // why there is no text: the call is right, or its tensors are too large
-  std::string text;     // of at most 25 lines
+  std::string text;     // at most 25 lines
 };
 
-// The first wrong row alone, if the rows of the op are independent, or else the whole call. The
-// file makes its inputs, calls `invoke` of the call, or has the recorded results in its place, and
-// compares the worst element with what is right. Throws BadTrace.
+// Uses only the first wrong row if the rows of the op are independent, else the whole call. The
+// file makes the inputs, runs the call's `invoke` line (or uses the recorded results if there is
+// none), and compares the worst element with the right value. Throws BadTrace.
 ReproAnswer repro_of(const TraceStep& step, std::size_t call, const StepBytes& bytes);
 
-// The worker's side.
+// The worker's side: answers requests until the parent closes the channel, and returns the exit
+// code.
 int serve_repro();
 
 }  // namespace plumb::trace

@@ -13,7 +13,7 @@ namespace plumb::trace {
 
 namespace {
 
-// A file of profiles: `engine`, and [[profile]] tables with `ops`.
+// Parses a file of profiles: the key `engine`, and [[profile]] tables with `ops`.
 class ProfileFile {
  public:
   ProfileFile(std::string_view text, const std::string& file) : file_(file) {

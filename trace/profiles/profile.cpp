@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// "0.7.post2" as {0, 7}: numbers up to what is no number.
+// The leading numbers of a version: {0, 7} for "0.7.post2".
 std::vector<int> numbers_of(std::string_view version) {
   std::vector<int> numbers;
   const char* at = version.data();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Profiles: what the kernels of an engine promise, by its version and platform (docs/traces.md). A
-// recorded call is judged by them where it does not say itself what its kernel promises.
+// profile supplies the promises that a recorded call does not state itself.
 #pragma once
 
 #include <functional>
@@ -15,37 +15,39 @@
 
 namespace plumb::trace {
 
-// One line: the file, the line, and what it could have been.
+// Thrown for an invalid profile. The message is one line: file, line, and the allowed values.
 class BadProfile : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-// One table of a file. Of `platform` "cuda" is cuda-sm90 too.
+// One [[profile]] table of a file. `platform` "cuda" includes cuda-sm90.
 struct Profile {
   std::string engine, from, before, platform;  // "": any; versions in [from, before)
   std::map<std::string, Promise, std::less<>> ops;
 
-  // By `engine`, `version` and `platform` of a trace. Without a version, one that has no bounds.
+  // True if the trace's `engine`, `version` and `platform` fit. A trace without a version fits only
+  // a profile without version bounds.
   bool is_of(const std::map<std::string, std::string>& provenance) const;
   std::string name() const;  // "vllm from 0.20, cpu"
 };
 
-// Throws BadProfile for text that is anything else than docs/traces.md says, for an op that plumb
-// has not, and for a value that the op has not. `file` is what messages call the text.
+// Throws BadProfile for text that does not follow docs/traces.md, for an unknown op, and for an
+// unknown value of an op. `file`: name of the text in messages.
 std::vector<Profile> parse_profiles(std::string_view text, const std::string& file);
 
-// Those that plumb has, and behind them those of add_profiles.
+// plumb's own profiles, then those added with add_profiles.
 const std::vector<Profile>& known_profiles();
-// The profiles of a file, or of each *.toml of a folder, in front of which plumb's own stand. For
-// this process. Throws BadProfile.
+// Adds the profiles of a file, or of each *.toml in a folder, after plumb's own. Valid for this
+// process. Throws BadProfile.
 void add_profiles(const std::string& path);
 
-// Sets each call's profile. Of several that fit, a later one replaces single values.
+// Sets each call's profile. If several fit, later ones override single values of earlier ones.
 void apply_profiles(TraceStep& step);
 
-// "flag_gems's kernels (flag_gems.toml:9): sum = fp32": the first profile of another engine or
-// version under which a call is right; "": none. Asks for each promise once.
+// Text such as "flag_gems (flag_gems.toml:9): sum = fp32": the first known profile under whose
+// promise for the op the call is right; "": none. Calls is_right once for each promise that differs
+// from the call's own profile and from those asked before.
 std::string right_as(const TraceCall& call, const std::function<bool(const Promise&)>& is_right);
 
 }  // namespace plumb::trace

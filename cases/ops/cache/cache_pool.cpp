@@ -15,7 +15,7 @@ namespace {
 
 using reference::CacheEntry;
 
-// As engines give them: within a block in order, blocks scattered.
+// Slots as engines assign them: in order within a block, blocks in random order.
 std::vector<std::int64_t> slots_of_blocks(const CachePoolShape& shape, std::uint64_t seed) {
   std::vector<std::int64_t> slots;
   for (const std::int64_t block : permuted_blocks(shape.blocks(), seed)) {
@@ -24,7 +24,7 @@ std::vector<std::int64_t> slots_of_blocks(const CachePoolShape& shape, std::uint
   return slots;
 }
 
-// The first token goes to the last slot, which is the farthest.
+// Distinct slots in random order, never slot 0. The first token has the last slot, the farthest.
 std::vector<std::int64_t> shuffled_slots(const CachePoolShape& shape, std::uint64_t seed) {
   if (shape.whole_blocks) return slots_of_blocks(shape, seed);
   std::vector<std::int64_t> slots(static_cast<std::size_t>(shape.blocks() * shape.page - 1));
@@ -38,7 +38,7 @@ std::vector<std::int64_t> shuffled_slots(const CachePoolShape& shape, std::uint6
   return slots;
 }
 
-// Of a token that is not to be written.
+// The slot of a token that must not be written: -1, or any negative number if the op skips these.
 std::int64_t negative_slot(const CachePoolShape& shape, std::uint64_t bits) {
   if (shape.skip == PLUMB_SKIP_MINUS_ONE) return -1;
   const std::int64_t holes[] = {-1, -2, -shape.page, -shape.page - 1};
@@ -138,7 +138,8 @@ HostTensor CacheContents::stored(std::string name, Dtype dtype,
   return tensor;
 }
 
-// Elements of the cache, each of bytes that stand side by side.
+// Maps an element of `part` to its place in the cache. `size`: bytes of an element, which are
+// contiguous in the cache.
 std::shared_ptr<const Origin> CacheContents::origin(
     std::size_t size, std::vector<std::int64_t> CacheEntry::* part) const {
   const std::int64_t block_bytes = cache_.rows() > 1 ? cache_.row_offset(1) : 0;

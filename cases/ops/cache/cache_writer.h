@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the cases of cache writers share: tokens that go to slots of a paged cache. Live rows are
-// tokens; a padded one has a slot that is skipped, and tokens past the slot mapping are none.
+// Shared by the cases of cache writers: tokens that go to slots of a paged cache. Rows are tokens.
+// Padded tokens have slots that are skipped. Tokens past the slot mapping are not written.
 #pragma once
 
 #include <string>
@@ -14,14 +14,14 @@
 
 namespace plumb::cases {
 
-// vLLM's Triton writers skip -1 alone, its CUDA writers and SGLang's fused one every negative slot.
-// SGLang's plain writers skip none: its engine has a slot for padded tokens.
+// minus_one: vLLM's Triton writers. negative: vLLM's CUDA writers and SGLang's fused one. never:
+// SGLang's plain writers, because its engine has a slot for padded tokens.
 inline const ContractChoice kSkip{
     "skip",
     {"minus_one", "negative", "never"},
     "the slots whose tokens are skipped",
     {{"*", "never", "no slot is negative"}, {"negative", "minus_one", "no slot is below -1"}}};
-// vLLM and SGLang's CUDA writers have the first, SGLang's Triton writers the second.
+// 1e-4: vLLM, and SGLang's CUDA writers. 1e-8: SGLang's Triton writers.
 inline const ContractChoice kAmaxFloor{"floor", {"1e-4", "1e-8"}, "least amax of a group"};
 
 inline const WordParameter kSlots{
@@ -29,19 +29,19 @@ inline const WordParameter kSlots{
 
 class CacheWriter {
  protected:
-  // `pool_.block_bytes` and `pool_.skip` are still the caller's to set.
+  // The caller sets `pool_.block_bytes` and `pool_.skip` afterwards.
   CacheWriter(const Row& row, const device::Properties& platform);
 
-  // Codes of the first columns of `x` under the scales that the device stored.
+  // Expects the codes of the first columns of `x` under the scales that the device stored.
   Expectation expect_stored_codes(const CacheContents& contents, const HostTensor& x,
                                   const std::vector<double>& scales,
                                   const reference::GroupQuant& how,
                                   const reference::Numerics& numerics) const;
-  // fp32 scales.
+  // Expects the scales, which the cache stores in fp32.
   Expectation expect_stored_scales(const CacheContents& contents, const HostTensor& x,
                                    const reference::GroupQuant& how, plumb_scale_form form,
                                    const reference::Numerics& numerics) const;
-  // The first columns of those that the slot mapping names.
+  // The first `columns` columns of the tokens that the slot mapping has.
   reference::Bf16Rows tokens_of(const HostTensor& x, std::int64_t columns) const;
   double writer_cost(std::int64_t groups, std::int64_t columns) const;
   double writer_reference_cost(std::int64_t columns) const;
@@ -52,8 +52,11 @@ class CacheWriter {
 template <class P>
 class CacheWriterProblem : public TableProblem<P>, protected CacheWriter {
  public:
-  double checked_factor() const override { return 3; }  // whole vectors, and arithmetic
-  // Of the cache, before and after, the bytes of the tokens are written.
+  double checked_factor() const override {
+    return 3;
+  }  // few accesses: whole vectors, much arithmetic
+  // The base class counts the whole cache twice, as an input and as an output, but a launch writes
+  // only the bytes of the tokens. So the cache is subtracted twice, and these bytes are added.
   double moved_bytes(const TensorSet& tensors) const override {
     const auto block = static_cast<double>(pool_.block_bytes);
     return Problem::moved_bytes(tensors) - 2 * block * static_cast<double>(pool_.blocks()) +
@@ -69,7 +72,8 @@ class CacheWriterProblem : public TableProblem<P>, protected CacheWriter {
   void place(TensorSpec& spec) const override { place_cache_pool(pool_, spec); }
 };
 
-// Tokens of an op, of which the slot mapping may name fewer.
+// Adds to an op's table the input that has a row for each token. It may have more rows than the
+// slot mapping has entries.
 template <class P>
 void add_tokens(TablePart<P>& t, const std::string& name, const std::uint16_t* P::* tensor,
                 std::int64_t P::* row_stride, const Formula& tokens, const Formula& columns) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Cases of concat_and_cache_ds_mla: the V3.2 cache's writer.
+// Cases of concat_and_cache_ds_mla, the writer of V3.2's cache.
 #include "reference/cache/concat_and_cache_ds_mla.h"
 
 #include <cstring>
@@ -20,9 +20,9 @@ using reference::kDsMlaRope;
 
 using P = plumb_concat_and_cache_ds_mla_params;
 
-// vLLM 0.22.1 and SGLang store the scale as it is, vLLM 0.33 a power of two that FlashMLA's kernels
-// of every architecture read alike (vllm #49435). 2^-126 is the floor of the first, 1e-4 of the
-// last. SGLang has none: a tile of zeros is NaN there.
+// fp32: vLLM 0.22.1 (floor 2^-126) and SGLang (no floor: a tile of zeros becomes NaN). pow2: vLLM
+// 0.33 (floor 1e-4), since FlashMLA's kernels of all architectures read powers of two alike (vllm
+// #49435).
 const ContractChoice kScaleForm{
     "scale_form", {"fp32", "pow2"}, "pow2: scales are rounded up to powers of two"};
 const ContractChoice kScaleFloor{

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Cases of indexer_k_quant_and_cache: block-planar and shuffled layouts, scales as they are and as
+// Cases of indexer_k_quant_and_cache: planar and shuffled layouts, with scales as plain fp32 and as
 // powers of two.
 #include "reference/cache/indexer_k_quant_and_cache.h"
 
@@ -19,7 +19,7 @@ using reference::CacheEntry;
 
 using P = plumb_indexer_k_quant_and_cache_params;
 
-// vLLM has the first, and the second on demand. SGLang has the second.
+// pow2: vLLM by default. fp32: SGLang, and vLLM on demand.
 const ContractChoice kScaleForm{
     "scale_form", {"pow2", "fp32"}, "pow2: scales are rounded up to powers of two"};
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Cases of quantize_and_insert_k_cache: the V4 cache's writer.
+// Cases of quantize_and_insert_k_cache, the writer of V4's cache.
 #include "reference/cache/quantize_and_insert_k_cache.h"
 
 #include "cases/ops/cache/cache_writer.h"
@@ -21,7 +21,7 @@ using reference::kMlaTokenBytes;
 
 using P = plumb_quantize_and_insert_k_cache_params;
 
-// vLLM's writers have the first, SGLang's the second.
+// zero: vLLM's writers. untouched: SGLang's writers.
 const ContractChoice kPad{"pad", {"zero", "untouched"}, "the byte behind the scales of a token"};
 
 Formula members(TablePart<P>& t) {

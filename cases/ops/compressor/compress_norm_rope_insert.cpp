@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Cases of compress_norm_rope_insert. Tokens of a request follow one another; a window's positions
-// that are no tokens of the call are in the state cache, too. Everything else in it is NaN.
+// Cases of compress_norm_rope_insert. Tokens of a request follow one another. The state cache has
+// the partial states of these tokens and of the earlier positions of their windows. Everything else
+// in it is NaN.
 #include "reference/compressor/compress_norm_rope_insert.h"
 
 #include <algorithm>
@@ -35,7 +36,7 @@ using P = plumb_compress_norm_rope_insert_params;
 const WordParameter kLayout{"layout",
                             {"indexer", "main", "rows"},
                             "of the cache: fp8 keys of the indexer, fp8_ds_mla, or bf16 rows"};
-// vLLM's CUDA kernel has the second, its Triton and HIP kernels and SGLang the first.
+// amax: vLLM's Triton and HIP kernels, SGLang. scale: vLLM's CUDA kernel.
 const ContractChoice kFloor{"floor",
                             {"amax", "scale"},
                             "main layout: what is at least 1e-4, the amax of a group or its scale"};
@@ -195,7 +196,8 @@ class CompressProblem final : public TableProblem<P> {
     if (p_.head_dim % 64 != 0) throw BadRow(row.where + ": head_dim is a multiple of 64");
   }
 
-  // Tokens whose state is written.
+  // Tokens that complete a group and have a slot in both caches (partial and compressed states).
+  // The op writes the compressed states of these tokens.
   std::vector<std::int64_t> closing_tokens(const TensorSet& tensors) const {
     const auto* positions = tensors.at("positions").data<std::int64_t>();
     const auto* own = tensors.at("state_slot_mapping").data<std::int64_t>();
@@ -208,7 +210,8 @@ class CompressProblem final : public TableProblem<P> {
     return closing;
   }
 
-  // Some tokens have one slot and not the other. Tokens that close no group may have both.
+  // Removes the slot in one of the two caches from some tokens. The op must write no state for
+  // them.
   void skip_some(const Step& step, TensorSet& tensors) const {
     if (step.fill == Fill::exact) return;
     auto* own = tensors.at("state_slot_mapping").data<std::int64_t>();
@@ -249,7 +252,7 @@ class CompressProblem final : public TableProblem<P> {
     for (const std::int64_t token : tokens) mask[static_cast<std::size_t>(token)] = true;
     return mask;
   }
-  // Nothing is promised of a state that is not finite: engines clamp it, each in its way.
+  // A state that is not finite is not judged: engines clamp it in different ways.
   RowMask judged_tokens(RowMask written, const Estimate& states,
                         const std::vector<std::int64_t>& closing) const {
     for (std::size_t i = 0; i < closing.size(); ++i) {
@@ -260,13 +263,13 @@ class CompressProblem final : public TableProblem<P> {
     }
     return written;
   }
-  // State i in the row of its token.
+  // Moves state i to the row of the i-th closing token (a token that completes a group).
   Estimate placed(const Estimate& states, const std::vector<std::int64_t>& closing) const {
     return placed_states(states, closing, p_.tokens);
   }
   std::vector<RowGroup> token_groups() const { return groups_of(p_.tokens, 64, "64 tokens"); }
 
-  // The rotated channels of the main layout, and the byte behind its scales.
+  // Expects the rotated channels of the main layout, and the byte behind its scales.
   Expectations expect_copied(const CacheContents& contents, const Estimate& states,
                              const std::vector<std::int64_t>& closing,
                              const RowMask& judged) const {
@@ -281,7 +284,7 @@ class CompressProblem final : public TableProblem<P> {
     return all;
   }
 
-  // Scales as they are stored: bytes, or those of powers of two in fp32.
+  // Scales as exponent bytes: as they are stored, or those of the powers of two in fp32.
   HostTensor scale_bytes(const CacheContents& contents) const {
     const bool main = p_.layout == PLUMB_COMPRESSED_MAIN;
     HostTensor scales =

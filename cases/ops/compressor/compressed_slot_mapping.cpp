@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Cases of compressed_slot_mapping. Capacity and live count are requests; dead ones have no tokens.
+// Cases of compressed_slot_mapping. Rows of a batch are requests; padded ones have no tokens.
 #include "reference/compressor/compressed_slot_mapping.h"
 
 #include <plumb/ops/compressor.h>
@@ -40,7 +40,8 @@ class CompressedSlotProblem final : public TableProblem<P> {
     queries_.queries = row.integer("queries");
     queries_.context = row.integer("context");
     queries_.ragged = row.integer("ragged") != 0;
-    // Engines that do not ask for own slots evaluate positions below 0 as well, each in its way.
+    // Engines that ignore a token's own slot treat positions below 0 in different ways. Cases of
+    // this choice have no such positions.
     queries_.dummies = p_.own_slot == PLUMB_OWN_SLOT_REQUIRED;
     queries_.given_tokens = p_.tokens;
     const std::int64_t span = p_.ratio * p_.page;  // positions of a block
@@ -61,7 +62,8 @@ class CompressedSlotProblem final : public TableProblem<P> {
     fill_slot_mapping(step, queries_.reference(tensors).tokens(), own);
     std::int64_t token = 0;
     for (const auto& query : query_tokens(queries_.reference(tensors), p_.tokens)) {
-      if (query.position < 0) own.data<std::int64_t>()[token] = -1;  // of no sequence
+      if (query.position < 0)
+        own.data<std::int64_t>()[token] = -1;  // before the start of the sequence
       ++token;
     }
     fill_block_table(blocks_, step, step.live, tensors);
@@ -86,7 +88,7 @@ class CompressedSlotProblem final : public TableProblem<P> {
   double checked_factor() const override { return 16; }
 
  private:
-  // An engine that does not ask for own slots may give any number to a position below 0.
+  // If own slots are ignored, the result of a token with a position below 0 is unspecified.
   RowMask promised(const reference::CompressedSlotBatch& input) const {
     RowMask rows(static_cast<std::size_t>(p_.buffer_tokens), true);
     if (input.slot_mapping != nullptr) return rows;

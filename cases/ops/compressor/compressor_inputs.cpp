@@ -27,8 +27,8 @@ enum CompressorSalt : std::uint64_t {
   kAngles
 };
 
-// The last position of a group at or before `position`; `position` where a request would begin
-// before its sequence.
+// The last position of a group at or before `position`. Returns `position` itself if the request
+// would then begin before its sequence.
 std::int64_t end_of_group(const PartialStateShape& shape, std::int64_t position) {
   const std::int64_t end = (position + 1) / shape.ratio * shape.ratio - 1;
   return end < shape.queries - 1 ? position : end;
@@ -50,7 +50,7 @@ std::int64_t last_position(const PartialStateShape& shape, const Step& step, std
   return edges[(random_bits(seed, 0) + place) % edges.size()];
 }
 
-// One number of a position's partial state.
+// Numbers of the partial states of one request: kv and score of each position and channel.
 class StateNumbers {
  public:
   StateNumbers(const PartialStateShape& shape, const Step& step, std::int64_t request)
@@ -66,7 +66,7 @@ class StateNumbers {
     const double size = std::ldexp(1.0, shape_.kv_exponent);
     const double value = normal(seed, at);
     if (step_.fill == Fill::adversarial && kind_ == 4) return 1e-6 * size * value;
-    // Places of a window cancel up to a small part.
+    // The values at even and at odd positions of a window cancel, except for a small rest.
     if (step_.fill == Fill::adversarial && kind_ == 5) {
       return size * ((position % 2 ? 1000.0 : -1000.0) + value);
     }
@@ -77,7 +77,7 @@ class StateNumbers {
   double score(std::int64_t position, std::int64_t channel) const {
     const std::uint64_t seed = mix(mix(step_.seed, kStateScores), request_);
     const std::uint64_t at = place(position, channel);
-    // Another number at each place of a window.
+    // The scores of a window's positions are 64 apart, so that one position has all the weight.
     if (step_.fill == Fill::exact) {
       return 64.0 * static_cast<double>((position + 3 * channel) % shape_.window());
     }
@@ -139,7 +139,7 @@ void fill_norm_weight(const PartialStateShape& shape, const Step& step, HostTens
   }
 }
 
-// Points of the unit circle; the first row turns nothing.
+// Fills the table with cosines and sines: points of the unit circle. Row 0 has angle 0.
 void fill_angles(const Step& step, HostTensor& cos_sin) {
   const std::uint64_t seed = mix(step.seed, kAngles);
   for (std::int64_t row = 0; row < cos_sin.rows(); ++row) {
@@ -156,7 +156,8 @@ void fill_angles(const Step& step, HostTensor& cos_sin) {
   }
 }
 
-// Blocks of the request's windows get numbers in `table`, and their states numbers.
+// Enters the blocks of the request's windows in `table`, and writes the partial states of all
+// positions in these windows.
 void fill_request(const PartialStateShape& shape, const Step& step, std::int64_t request,
                   std::int64_t last, const std::int64_t* blocks, std::int32_t* table,
                   HostTensor& states) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Cases of save_partial_states. Before each launch the cache holds other bytes.
+// Cases of save_partial_states. Before each launch the cache holds random bytes.
 #include "reference/compressor/save_partial_states.h"
 
 #include <algorithm>
@@ -111,7 +111,7 @@ class SavePartialStatesProblem final : public TableProblem<P> {
   void place(TensorSpec& spec) const override { place_cache_pool(pool_, spec); }
 
  private:
-  // Nothing is promised of the bits of a NaN, which a sum makes.
+  // Rows with NaN or infinity are not judged: the bits of a NaN that a sum yields are unspecified.
   RowMask judged_tokens(RowMask written, const TensorSet& tensors) const {
     for (const char* name : {"kv", "score"}) {
       const HostTensor& values = tensors.at(name);
@@ -125,7 +125,7 @@ class SavePartialStatesProblem final : public TableProblem<P> {
     return written;
   }
 
-  // Numbers of both signs from 2^lowest to 2^8: no sum is subnormal.
+  // Numbers of both signs, about 2^lowest to 2^8, so that no sum is subnormal.
   static double number(std::uint64_t seed, std::uint64_t place, Fill fill, int lowest) {
     if (fill == Fill::exact) return static_cast<double>(integer(seed, place, -64, 64)) / 8;
     const std::uint64_t bits = random_bits(seed, ~place);
@@ -146,7 +146,8 @@ class SavePartialStatesProblem final : public TableProblem<P> {
     fill_dead(tensor, step.live, tensor.rows(), step.dead_rows);
   }
 
-  // The phase of a position is not that of its slot.
+  // Positions are drawn independently of slots, so that position % ratio does not follow from the
+  // slot.
   void fill_positions(const Step& step, HostTensor& positions) const {
     const std::int64_t edges[] = {0, p_.ratio - 1, p_.ratio, p_.ratio + 1, 2 * p_.ratio - 1};
     auto* to = positions.data<std::int64_t>();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The state cache in the tables of the compressor's ops.
+// Members of the state cache in the op tables of the compressor.
 #pragma once
 
 #include <plumb/ops/compressor.h>
@@ -12,8 +12,7 @@
 
 namespace plumb::cases {
 
-// vLLM's CUDA and Triton compressors have the first, SGLang the second, vLLM's HIP compressors the
-// third.
+// biased: vLLM's CUDA and Triton compressors. raw: SGLang. raw_bf16: vLLM's HIP compressors.
 inline const WordParameter kStateForm{
     "form", {"biased", "raw", "raw_bf16"}, "of a state: fp32 scores with ape, or projections"};
 inline WordChoices state_forms() {
@@ -29,12 +28,12 @@ struct StateSizes {
   Formula rows, block_bytes;
 };
 
-// Parameters of the row: how many blocks, and whether some of them lie far apart.
+// Names of row parameters: the number of blocks, and whether blocks lie far apart.
 struct StateParameters {
   std::string blocks, far;
 };
 
-// Scalars of the state cache. `blocks`: those that a case has.
+// Adds the scalars of the state cache. `blocks`: how many blocks a case has.
 inline StateSizes add_state_scalars(TablePart<plumb_state_cache>& state, const Formula& width,
                                     const Formula& element_bytes, const Formula& blocks,
                                     const StateParameters& parameters) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Cases of hc_head, rounded once and twice.
+// Cases of hc_head, with one and with two roundings to bf16.
 #include "reference/hyper_connection/hc_head.h"
 
 #include <plumb/ops/hyper_connection.h>
@@ -88,7 +88,8 @@ class HcHeadProblem final : public TableProblem<P> {
            (columns * (kStreams + 2) + token_threads(p_.hidden) * joining);
   }
 
-  // The square of each column, four mixes and the gated sum.
+  // Multiply-adds per element of K: one for its square, four for the products with fn, and one for
+  // the gated sum.
   ReferenceWork reference_work() const override {
     const auto tokens = static_cast<double>(p_.tokens);
     const auto columns = static_cast<double>(kStreams * p_.hidden);

@@ -40,7 +40,7 @@ double token_scale(const Step& step, Norms norms, std::int64_t token) {
   return std::ldexp(1 + uniform(seed, ~static_cast<std::uint64_t>(token)), exponent);
 }
 
-// Value of K index k of an adversarial token.
+// The element with index k along K of an adversarial token.
 double adversarial_value(const Step& step, std::int64_t token, std::int64_t k, std::int64_t depth,
                          bool has_eps) {
   const std::uint64_t seed = mix(mix(step.seed, kStreamValues), token);
@@ -73,7 +73,7 @@ void fill_token(const Step& step, const StreamsFill& how, std::int64_t token, st
   }
 }
 
-// Least power of two that is not below the square root of n: keeps exact weights exact.
+// Smallest power of two that is at least sqrt(n). Dividing by it keeps exact weights exact.
 double scale_of_sum(std::int64_t n) {
   double scale = 1;
   while (scale * scale < static_cast<double>(n)) scale *= 2;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the cases of the hyper-connection ops share: members of their tables, how the residual
-// streams and the mixing parameters are filled, and which rows are promised.
+// Shared by the cases of the hyper-connection ops: members of their tables, fills of the residual
+// streams and the mixing parameters, and which rows are promised.
 //
 //   exact        streams of +-2^k with one k per token: mean square 4^k; weights of small integers
 //   real         tokens of very different norm, one column in 64 an outlier
@@ -26,8 +26,8 @@ namespace plumb::cases {
 using reference::kStreams;
 
 enum class Norms {
-  wide,  // from 2^-10 to 2^10, at random: another token's sum is far off
-  ramp,  // token i scaled by 1 + i: every token differs from every other
+  wide,  // random, from 2^-10 to 2^10: the sum of another token is far off
+  ramp,  // token i scaled by 1 + i: no two tokens have the same norm
 };
 inline const WordParameter kNormsWord{
     "norms", {"wide", "ramp"}, "of the tokens: at random, or token i scaled by 1 + i"};
@@ -37,8 +37,8 @@ enum class LogitRange {
   usual,    // mixes, scales and bases of order 1
   wide,     // four times as large: Sinkhorn converges slowly
   equal,    // all comb logits equal: 1/4 everywhere
-  one_hot,  // a permutation
-  huge      // differences beyond exp's range, closed gates: eps decides
+  one_hot,  // the mixing matrix is a permutation
+  huge      // differences beyond exp's range, pre gates near 0: eps decides the result
 };
 inline const WordParameter kLogitsWord{"logits",
                                        {"usual", "wide", "equal", "one_hot", "huge"},
@@ -48,7 +48,7 @@ inline const WordParameter kLogitsWord{"logits",
 LogitRange logits_of(const Row& row);
 
 std::vector<Parameter> stream_parameters();
-// Elements between the slots of a token, and between tokens with slots so far apart.
+// Strides in elements: from one slot of a token to the next, and from one token to the next.
 inline Formula slot_stride_of(const Formula& hidden) { return hidden + parameter("slot_gap"); }
 inline Formula token_stride_of(const Formula& slot_stride) {
   return slot_stride * kStreams + parameter("token_gap");
@@ -68,30 +68,31 @@ reference::Streams residual_of(const P& p, const HostTensor& residual) {
           p.residual_slot_stride};
 }
 
-// 10^-n of the parameter, as the op's fp32 argument; 0 for n = 0.
+// fp32 argument of the op: 10^-n, where n is the value of the parameter; 0 for n = 0.
 FloatOfInteger negative_power_of_ten(std::string parameter);
-// Throws BadRow unless Row::trivial says whether there are no tokens.
+// Throws BadRow if a row without tokens is not marked trivial = "empty", or if another row is.
 void check_trivial_tokens(const Row& row);
 
 struct StreamsFill {
   Norms norms = Norms::wide;
-  bool has_eps = true;  // without one, no token may have a mean square of zero
+  bool has_eps = true;  // without eps, no token may have a mean square of zero
 };
-// streams [tokens, 4, hidden], or [tokens, hidden] where one stands for four.
+// streams: bf16 [tokens, 4, hidden], or [tokens, hidden] if one stream stands for all four.
 void fill_streams(const Step& step, const StreamsFill& how, HostTensor& streams);
-// fn [columns, 4 hidden], scale and base [columns]: of 4 columns all gates, of 24 also post and
-// comb.
+// fn: fp32 [columns, K]; base: [columns]; scale: [1] or [3]. 4 columns are gates alone (hc_head).
+// 24 columns are 4 of pre, 4 of post and 16 of comb.
 void fill_mixing(const Step& step, LogitRange logits, HostTensor& fn, HostTensor& scale,
                  HostTensor& base);
-// post [tokens, 4] and comb [tokens, 4, 4] of one token, as mhc_post takes them. Real: any.
-// Otherwise comb is a cyclic permutation with one small entry off it, and post is 0 or 2.
+// post [4] and comb [4, 4] of one token, as mhc_post takes them. Real fill: random numbers. Other
+// fills: comb is a cyclic permutation in which one entry is set to 1e-6, and post is 0 or 2.
 void fill_coefficients(const Step& step, std::int64_t token, float* post, float* comb);
 // Weights around 1.
 void fill_norm_weight(const Step& step, HostTensor& weight);
 
-// Dead tokens are computed like any other if their inputs are finite and moderate.
+// True if the outputs of dead (padded) tokens are promised, that is, compared: their inputs are
+// finite and moderate.
 bool promises_dead(const Step& step, bool has_eps);
-// Rows of a tensor [repeats, tokens, rows_per_token], empty if all are promised.
+// Which rows of a tensor [repeats, tokens, rows_per_token] are promised (compared). Empty: all are.
 RowMask promised_tokens(const Step& step, bool has_eps, std::int64_t tokens,
                         std::int64_t rows_per_token, std::int64_t repeats = 1);
 
@@ -99,8 +100,9 @@ RowMask promised_tokens(const Step& step, bool has_eps, std::int64_t tokens,
 // waves of 32).
 double token_threads(std::int64_t hidden);
 
-// What the fill does to an estimate. Under `adversarial` roundings may repeat. Under `exact` a
-// linear sum has one honest value, and gated sums of +-2^k repeat a few values over the whole row.
+// Adapt an estimate to the step's fill. Adversarial: roundings may repeat, so that errors are not
+// independent. Exact: a linear sum has no rounding error, and gated sums of +-2^k have a few values
+// that repeat over the whole row.
 void adapt_linear_sum(const Step& step, reference::Estimate& estimate);
 void adapt_coefficients(const Step& step, reference::Estimate& estimate);
 void adapt_gated_sum(const Step& step, reference::Estimate& estimate);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Cases of mhc_fused_post_pre. The streams that the device stored are judged first; what is made of
-// them is judged on their bytes, but for the sums of `unrounded_rows` tokens or fewer, which are of
-// the streams before they are rounded and so are computed from the inputs.
+// Cases of mhc_fused_post_pre. The streams that the device stored are judged first, and all else on
+// the stored bytes. With at most `unrounded_rows` tokens, the sums use the streams before they are
+// rounded, so that their expectation is computed from the inputs.
 //
 // Exact fill: every stream is +-2^k with one k per token, so that squares add up exactly.
 #include "reference/hyper_connection/mhc_fused_post_pre.h"
@@ -23,12 +23,12 @@ enum FusedPostPreSalt : std::uint64_t { kX = 201, kGates, kTurns };
 
 using P = plumb_mhc_fused_post_pre_params;
 
-// 0: DeepSeek's model.py, SGLang, the torch fallback. 16: vLLM 0.22.1. 32: vLLM 0.33, where hidden
-// is a multiple of 128 (else 0). AITER: 127 on gfx942, 1023 elsewhere.
+// 0: DeepSeek's model.py, SGLang, the torch fallback. 16: vLLM 0.22.1. 32: vLLM 0.33 if hidden is a
+// multiple of 128 (otherwise 0). AITER: 127 on gfx942, 1023 on other GPUs.
 const ContractChoice kUnroundedRows{"unrounded_rows",
                                     {"0", "16", "32", "127", "1023"},
                                     "most tokens whose sums are of unrounded streams"};
-// bf16_split: AITER with packed bf16 weights. TF32 weights are a matter of numerics.product.
+// bf16_split: AITER with packed bf16 weights. TF32 weights are declared as numerics.product.
 const ContractChoice kGemmOperand{
     "gemm_operand",
     {"fp32", "bf16_split"},
@@ -76,10 +76,11 @@ struct FusedShape {
   }
 };
 
-// mhc_post, then mhc_pre of what it stored.
+// The plain ops that the fused op replaced: mhc_post, then mhc_pre on the streams that mhc_post
+// stored.
 class PostPreSequence final : public Composition {
  public:
-  // `written`: what the fused op writes.
+  // `written`: outputs and scratch of the fused op. The sequence has a tensor plain_... for each.
   PostPreSequence(const FusedShape& shape, std::vector<TensorSpec> written)
       : shape_(shape), written_(std::move(written)) {}
 
@@ -231,7 +232,7 @@ class MhcFusedProblem final : public TableProblem<P> {
   double checked_factor() const override { return 12; }
 
  private:
-  // x is the first stream with other signs.
+  // Exact fill: x is the first stream with some signs flipped, so that x is +-2^k too.
   static void flip_signs(const Step& step, std::int64_t token, const HostTensor& residual,
                          HostTensor& x) {
     constexpr std::uint16_t kSign = 0x8000;
@@ -243,7 +244,7 @@ class MhcFusedProblem final : public TableProblem<P> {
     }
   }
 
-  // Stream n becomes x or one of the old streams.
+  // Exact fill: post and comb are 0 or 1, so that new stream n is x or one of the old streams.
   static void choose_streams(const Step& step, std::int64_t token, float* post, float* comb) {
     const std::uint64_t gates = random_bits(mix(step.seed, kGates), token);
     const std::int64_t turn = integer(mix(step.seed, kTurns), token, 0, kStreams - 1);

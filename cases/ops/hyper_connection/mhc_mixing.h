@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What mhc_pre shares with the ops that fuse it: mixing weights in, coefficients and the sublayer's
-// input out, and the per-split sums between them. The sums are judged first; the outputs are then
-// judged on the sums that the device stored, and once more from the inputs, end to end.
+// Shared by mhc_pre and the ops that fuse it: mixing weights (inputs), coefficients and the
+// sublayer's input (outputs), and the sums of each split (scratch). The sums are judged first. The
+// outputs are then judged on the sums that the device stored, and once more from the inputs, end to
+// end.
 #pragma once
 
 #include <plumb/ops/hyper_connection.h>
@@ -17,7 +18,7 @@ namespace plumb::cases {
 
 using reference::kMixes;
 
-// Members that mhc_pre and the ops that fuse it have, but for the streams. fn is [24, depth].
+// Adds to an op's table the members of mhc_pre, except for the streams. fn is [24, depth].
 template <class P>
 void add_mixing(TablePart<P>& t, const Formula& tokens, const Formula& hidden,
                 const Formula& depth) {
@@ -48,7 +49,7 @@ void add_mixing(TablePart<P>& t, const Formula& tokens, const Formula& hidden,
   t.scratch("partial_mixes", &P::partial_mixes, {splits, tokens, kMixes}, "products with fn");
   t.scratch("partial_square_sums", &P::partial_square_sums, {splits, tokens, 1}, "of each token");
 }
-// Parameters of rows that have these members.
+// Row parameters of ops with these members.
 std::vector<Parameter> mixing_parameters();
 
 class MhcMixing {
@@ -68,13 +69,13 @@ class MhcMixing {
   }
 
   bool has_eps() const { return scalars_.rms_eps > 0; }
-  // Scalars of mhc_pre that do the same, but for strides.
+  // Scalars for a plain mhc_pre that computes the same as this op. Strides are not set.
   const plumb_mhc_pre_params& scalars() const { return scalars_; }
   StreamsFill streams_fill() const { return {norms_, has_eps()}; }
   void fill(const Step& step, TensorSet& tensors) const;
 
   reference::MhcPre inputs(const TensorSet& tensors, const reference::Streams& streams) const;
-  // `partials`: what the sums should be. The names of outputs have the prefix.
+  // `partials`: the expected sums. `prefix`: stands in front of the names of outputs.
   Expectations expect(const Step& step, const TensorSet& tensors, const reference::MhcPre& inputs,
                       reference::MhcPrePartials partials, const reference::Numerics& numerics,
                       const plumb_numerics& declared, std::string_view prefix = "") const;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Cases of mhc_post. Exact fill: small integers whose sums bf16 holds. Adversarial: comb is a
-// cyclic permutation with one large entry off it, post is 0 or 2.
+// Cases of mhc_post. Exact fill: small integers whose sums bf16 holds. Adversarial fill: comb is a
+// cyclic permutation in which one entry is set to 1e-6, and post is 0 or 2.
 #include "reference/hyper_connection/mhc_post.h"
 
 #include <plumb/ops/hyper_connection.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Cases of mhc_pre: four streams as they are stored (cases/ops/hyper_connection/mhc_mixing.h has
-// the rest).
+// Cases of mhc_pre. The op reads the four stored streams. cases/ops/hyper_connection/mhc_mixing.h
+// has the rest of its cases.
 #include "reference/hyper_connection/mhc_pre.h"
 
 #include "cases/ops/hyper_connection/mhc_mixing.h"
@@ -12,7 +12,7 @@ namespace mhc_pre_cases {
 
 using P = plumb_mhc_pre_params;
 
-// operand: DeepseekV4HyperConnection of transformers.
+// operand: what DeepseekV4HyperConnection of transformers computes.
 const ContractChoice kScaled{
     "scaled",
     {"product", "operand"},

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Cases of mhc_pre_broadcast: one stream that stands for four, which are written out bit by bit.
+// Cases of mhc_pre_broadcast. One input stream stands for four equal ones, which the op also
+// writes. These copies are compared bit for bit.
 #include "reference/hyper_connection/mhc_pre_broadcast.h"
 
 #include <algorithm>
@@ -51,7 +52,7 @@ class MhcBroadcastProblem final : public TableProblem<P> {
     return expectations;
   }
 
-  // A copy is promised whatever it copies.
+  // residual_out is a copy: all its rows are promised, whatever padding holds.
   RowMask promised_rows(const Step& step, const TensorSpec& spec) const override {
     return spec.name == "residual_out" ? RowMask{} : mixing_.promised(step, spec.name);
   }

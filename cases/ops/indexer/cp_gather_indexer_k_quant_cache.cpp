@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Cases of cp_gather_indexer_k_quant_cache: capacity and live count are requests. The cache holds
-// random bytes, so every code and every NaN is among them, and bytes of no key differ from those of
-// any key. The rows of the output start with other random bytes.
+// Cases of cp_gather_indexer_k_quant_cache. The batch has live and padded requests. The cache holds
+// random bytes, so that every code occurs, NaN too. The output starts with other random bytes,
+// which rows that are not written must keep.
 #include "reference/indexer/cp_gather_indexer_k_quant_cache.h"
 
 #include <fmt/format.h>
@@ -26,7 +26,7 @@ enum KeyGatherSalt : std::uint64_t { kCache = 1, kLengths, kBlocks, kRequests, k
 
 using P = plumb_cp_gather_indexer_k_quant_cache_params;
 
-// vLLM's CUDA kernel has the first, its Triton kernel for ROCm the second.
+// cu_seq_lens: vLLM's CUDA kernel. token_to_seq: vLLM's Triton kernel for ROCm.
 const ContractChoice kRequestOfKey{
     "request_of_key",
     {"cu_seq_lens", "token_to_seq"},
@@ -130,7 +130,7 @@ class IndexerKeyGatherProblem final : public TableProblem<P> {
                     longest_);
   }
 
-  // Entries that no key needs are no block at all.
+  // Table entries that no key needs are negative and name no block.
   void fill_blocks(const Step& step, std::int64_t request, std::int64_t length,
                    HostTensor& table) const {
     const std::vector<std::int64_t> blocks = permuted_blocks(pool_.blocks, mix(step.seed, kBlocks));
@@ -142,7 +142,8 @@ class IndexerKeyGatherProblem final : public TableProblem<P> {
     }
   }
 
-  // Under exact fills every row of a request has it. Else some have none, or one of another range.
+  // Exact fill: token_to_seq names the request of each row. Other fills: for one row in seven it
+  // names no request, or one whose range does not have the row.
   void fill_requests(const Step& step, TensorSet& tensors) const {
     const auto* starts = tensors.at("cu_seq_lens").data<std::int32_t>();
     auto* requests = tensors.at("token_to_seq").data<std::int32_t>();
@@ -175,7 +176,8 @@ class IndexerKeyGatherProblem final : public TableProblem<P> {
     return inputs;
   }
 
-  // Of a call from elsewhere: ranges that the rows, the table and the cache hold.
+  // Throws BadRow if the ranges of a recorded call do not fit into the rows, the block table and
+  // the cache.
   void check(const reference::IndexerKeyGather& inputs) const {
     const std::int32_t* starts = inputs.cu_seq_lens;
     if (starts[0] != 0) throw BadRow("cu_seq_lens does not begin with 0");

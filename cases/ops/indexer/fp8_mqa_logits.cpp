@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Cases of fp8_mqa_logits: rows of one or more requests in one ragged prefill. Keys that no row
-// sees are NaN, with scales that are NaN.
+// sees are NaN, and so are their scales.
 #include "reference/indexer/fp8_mqa_logits.h"
 
 #include <fmt/format.h>
@@ -26,7 +26,7 @@ Formula members(TablePart<P>& t) {
   const Formula rows = t.scalar("rows", &P::rows), heads = t.scalar("heads", &P::heads);
   const Formula dim = t.scalar("dim", &P::dim);
   const Formula length = parameter("length"), row_local = parameter("row_local");
-  // A call does not say whose keys these are, so all of them are one window.
+  // A recorded call does not say which request owns a key, so that all keys are one window.
   const Formula columns = t.value("max_seqlen_k", &P::max_seqlen_k);
   t.given(row_local, !!columns);
   t.given(length, or_else(columns, t.value("keys", &P::keys)));
@@ -115,7 +115,7 @@ class Fp8MqaLogitsProblem final : public TableProblem<P> {
   }
 
  private:
-  // A window at the first or the last key begins or ends beyond it.
+  // Extends a window that begins at the first key, or ends at the last one, by `overhang_` keys.
   Window hung_over(Window window) const {
     if (window.start == 0) window.start -= overhang_;
     if (window.end == p_.keys) window.end += overhang_;
@@ -159,7 +159,7 @@ class Fp8MqaLogitsProblem final : public TableProblem<P> {
     return input;
   }
 
-  // Of a call from elsewhere.
+  // Throws BadRow if a row of a recorded call has more keys than logits has columns.
   void check_windows(const reference::Fp8MqaLogits& input) const {
     for (std::int64_t row = 0; row < p_.rows; ++row) {
       const reference::KeyRange keys = key_range(input, row);

@@ -27,7 +27,8 @@ void write_integers(Codes codes, Dialect dialect, std::uint64_t seed) {
   }
 }
 
-// Quantised with a power of two, as a block of activations is. Returns that scale.
+// Quantises `values` under a power of two, as engines quantise a block of activations. Returns that
+// scale.
 double write_quantised(Codes codes, Dialect dialect, const std::vector<double>& values) {
   double most = 0;
   for (const double value : values) most = std::max(most, std::abs(value));
@@ -40,7 +41,7 @@ double write_quantised(Codes codes, Dialect dialect, const std::vector<double>& 
   return scale;
 }
 
-// Outlier channels are those of all vectors of a step, but not of all steps.
+// All vectors of a step have the same outlier channels. Another step has other ones.
 double write_real(Codes codes, Dialect dialect, std::uint64_t seed, std::uint64_t channels) {
   const bool spike = random_bits(seed, codes.size()) % 16 == 0;
   std::vector<double> values(codes.size());
@@ -52,7 +53,7 @@ double write_real(Codes codes, Dialect dialect, std::uint64_t seed, std::uint64_
   return write_quantised(codes, dialect, values);
 }
 
-// Any code that is a number, the special ones (zeros, subnormals, the largest) as often as not.
+// A random code that is a number. Half of the codes are special: zeros, subnormals, the largest.
 std::uint8_t number_code(Dialect dialect, std::uint64_t bits) {
   constexpr std::array<std::uint8_t, 8> kSpecial = {0x00, 0x01, 0x07, 0x08, 0x7e, 0x80, 0x87, 0xfe};
   const auto code = static_cast<std::uint8_t>(bits & 0x100 ? kSpecial[bits & 7] : bits & 0xff);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the cases of both logits operations share: fp8 queries and keys with their scales, weights,
-// and the layout of the logits.
+// Shared by the cases of both logits ops: fp8 queries and keys with their scales, weights, and the
+// layout of the logits.
 //
 //   exact        small integers, scales that are powers of two: every order gives the same bits
-//   real         vectors quantised as indexers do it, heads and tokens of very different norm,
-//                outlier channels, tokens whose one spike lets the others underflow to +-0, scales
-//                with and without a mantissa
+//   real         vectors quantised as in indexers; norms differ much between heads and tokens;
+//                outlier channels; tokens with one spike, under whose scale all else underflows to
+//                +-0; scales with and without a mantissa
 //   adversarial  special codes, all the largest, all zero, equal tokens; weights 0, negative, huge
 #pragma once
 
@@ -20,35 +20,35 @@
 
 namespace plumb::cases {
 
-// product: DeepGEMM, AITER. operand: vLLM's fallback in torch for paged keys.
+// product: DeepGEMM, AITER. operand: vLLM's torch fallback for paged keys.
 inline const ContractChoice kScaledKeys{
     "scaled",
     {"product", "operand"},
     "what a key's scale multiplies: its scores, or the key in front of the product",
     {{"product", "operand", "a wider error"}}};
 
-// Number `position` of the keys of a step.
+// Fills the keys of a step. The content of a key follows from its position.
 struct KeyFill {
   const Step& step;
   std::uint64_t seed = 0;
   std::int64_t dim = 0;
   reference::Dialect dialect = reference::Dialect::e4m3fn;
 
-  // Writes dim codes and returns the scale.
+  // Writes the `dim` codes of key `position` and returns its scale.
   float write(std::int64_t position, std::uint8_t* codes) const;
 };
 
-// q u8 [..., heads, dim] and weights [rows, heads]: rows [0, live) as the step says, the others
-// dead.
+// Fills q (u8 [..., heads, dim]) and weights ([rows, heads]). Rows [0, live) follow the step's
+// fill, all others are dead.
 void fill_queries(const Step& step, std::int64_t live, reference::Dialect dialect, HostTensor& q,
                   HostTensor& weights);
 
-// Rows of logits are padded to a multiple of 256 elements, as DeepGEMM's are. What lies behind the
-// columns may be written.
+// Rows of logits are padded to a multiple of 256 elements, as in DeepGEMM. A kernel may write the
+// padding.
 Formula padded_columns(const Formula& columns);
 
 // Simulated work of scoring `columns` columns of `rows` rows, as
-// device/kernels/indexer/mqa_logits.h does it, and of the reference.
+// device/kernels/indexer/mqa_logits.h does it. logits_reference_cost is that of the reference.
 double logits_cost(std::int64_t rows, std::int64_t columns, std::int64_t heads, std::int64_t dim);
 // Multiply-adds of the dot products, and of the sum over the heads.
 double logits_multiply_adds(std::int64_t rows, std::int64_t columns, std::int64_t heads,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Cases of indexer_q_rope_quant. Rows of the table of cosines and sines that no token needs are
-// NaN. The scale of a head is no output: it is read off the weight that it went into, and the codes
-// are judged under it.
+// Cases of indexer_q_rope_quant. Rows of cos_sin that no token needs are NaN. The scale of a head
+// is no output: it is computed back from the head's output weight, which it is multiplied into, and
+// the codes are judged under it.
 #include "reference/indexer/indexer_q_rope_quant.h"
 
 #include <fmt/format.h>
@@ -26,7 +26,7 @@ namespace plumb::cases {
 
 namespace indexer_q_rope_quant_cases {
 
-// A point of the unit circle: the same bits everywhere, as no cosine of a library is.
+// A point of the unit circle without a library's cosine, so that all platforms get the same bits.
 struct Angle {
   double cosine = 1, sine = 0;
 };
@@ -42,19 +42,19 @@ Angle angle(std::uint64_t seed, std::int64_t i, Fill fill) {
 
 using P = plumb_indexer_q_rope_quant_params;
 
-// The fused kernels of vLLM 0.22.1 and 0.33 and of SGLang have a floor of 1e-4, Triton's
-// per_token_group_quant of V3.2's unfused path one of 1e-10. They differ for heads with a smaller
-// amax. SGLang's fp8 kernel keeps fp32 up to the codes, and its scale is no power of two.
+// floor: 1e-4 in the fused kernels of vLLM 0.22.1, vLLM 0.33 and SGLang; 1e-10 in Triton's
+// per_token_group_quant of V3.2's unfused path. SGLang's fp8 kernel keeps fp32 up to the codes
+// (rotated_rounding = none), and its scale is no power of two (scale_form = fp32).
 const ContractChoice kFloor{"floor", {"1e-4", "1e-10"}, "least amax of a head"};
 const ContractChoice kScaleForm{
     "scale_form", {"pow2", "fp32"}, "of a head: rounded up to a power of two, or as it is"};
 const ContractChoice kRotatedRounding{
     "rotated_rounding", {"bf16", "none"}, "of rotated values before the largest is taken"};
-// SGLang transforms V4's queries and keys, DeepSeek's model.py those of V3.2.
+// q_and_k: SGLang for V4, DeepSeek's model.py for V3.2.
 const ContractChoice kHadamard{
     "hadamard", {"none", "q_and_k"}, "transform of rotated values before the largest is taken"};
 
-// n^-0.5 of an integer of the row.
+// n^-0.5, where n is an integer parameter of the row.
 std::function<float(const Row&)> inverse_root_of(std::string parameter) {
   return [=](const Row& row) {
     return static_cast<float>(1 / std::sqrt(static_cast<double>(row.integer(parameter))));
@@ -134,8 +134,8 @@ class IndexerQRopeQuantProblem final : public TableProblem<P> {
         expect_codes(q, indexer_q_codes(input, rotated, scales), promised_rows(step, q.spec()))};
   }
 
-  // Rows of q_out are heads. Nothing is promised of a head with a NaN, which `foreign` dead rows
-  // may have from an earlier step.
+  // Rows of q_out are heads. Heads with NaN are not promised; `foreign` dead rows may have NaN from
+  // an earlier step.
   RowMask promised_rows(const Step& step, const TensorSpec& spec) const override {
     const std::int64_t rows_per_token = spec.name == "q_out" ? p_.heads : 1;
     const bool finite = step.dead_rows == DeadRows::zero || step.dead_rows == DeadRows::huge;
@@ -152,9 +152,9 @@ class IndexerQRopeQuantProblem final : public TableProblem<P> {
   }
 
  private:
-  // Makes a product of a weight with its scale finite, in any order of the factors. The scale is
+  // Limits weights so that weight * scale is finite in any order of the factors. The scale is
   // largest for fnuz codes (224), may be rounded up by a factor of 2, and grows by up to sqrt(dim)
-  // in a transform.
+  // in a Hadamard transform.
   void limit_weights(const Step& step, const HostTensor& q, HostTensor& weights) const {
     constexpr double kLargest = 0x1p127 * 224 / 2;
     const double growth = std::sqrt(static_cast<double>(p_.dim));
@@ -176,8 +176,8 @@ class IndexerQRopeQuantProblem final : public TableProblem<P> {
     return estimate;
   }
 
-  // The first and the last position among others; dead tokens are at position 0, or where they
-  // were.
+  // Token 0 has the first position, token 1 the last one, all others random ones. Dead (padded)
+  // tokens have position 0, or with `foreign` padding the positions of another step.
   void fill_positions(const Step& step, TensorSet& tensors) const {
     auto* positions = tensors.at("positions").data<std::int64_t>();
     HostTensor& cos_sin = tensors.at("cos_sin");
@@ -196,7 +196,7 @@ class IndexerQRopeQuantProblem final : public TableProblem<P> {
     }
   }
 
-  // At position 0 nothing is turned.
+  // At position 0 the rotation is the identity.
   void fill_angles(const Step& step, HostTensor& cos_sin, std::int64_t position) const {
     auto* row = cos_sin.row<float>(position);
     const std::int64_t half = p_.rope_dim / 2;
@@ -209,7 +209,7 @@ class IndexerQRopeQuantProblem final : public TableProblem<P> {
   }
 
   reference::IndexerQRopeQuant reference_input(const TensorSet& tensors) const {
-    rope_rows(tensors);  // refuses a position that the table does not have
+    rope_rows(tensors);  // throws BadRow for a position without a row
     reference::IndexerQRopeQuant input;
     input.q = tensors.at("q").data<std::uint16_t>();
     input.q_token_stride = p_.q_token_stride;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The indexer's paged cache of keys, as an op reads it. Parameters of the row: requests, length,
-// page, block_gap, blocks, far.
+// The indexer's paged cache of keys, as an op reads it. It reads the row parameters requests,
+// length, page, block_gap, blocks and far.
 #pragma once
 
 #include <plumb/ops/cache.h>
@@ -14,11 +14,13 @@
 
 namespace plumb::cases {
 
-// As many blocks as the row says, or else block 0, which is nobody's, and those of all requests.
+// The cache has as many blocks as the row's `blocks`. If that is 0, it has block 0, which no
+// request owns, and the blocks of all requests.
 BlockNumbering key_cache_blocks(const Row& row, std::int64_t block_bytes);
-// The members of the cache beside its page. Its tensor is named `cache`.
+// Adds the members of the cache, except for `page`. Its tensor is named `cache`.
 void add_key_cache(TablePart<plumb_paged_cache> cache, const Formula& block_bytes);
-// The device's block numbers as rows of the host's cache, -1 for those that it does not have.
+// Converts the device's block numbers to blocks of the host's cache; -1: the cache has no such
+// block.
 std::vector<std::int32_t> host_block_table(const BlockNumbering& blocks,
                                            const HostTensor& block_table);
 

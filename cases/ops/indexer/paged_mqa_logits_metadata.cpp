@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Cases of paged_mqa_logits_metadata. Any partition in order is right: what is judged is which slot
-// gets which segment. Capacity and live count are requests; a padded one has length 0.
+// Cases of paged_mqa_logits_metadata. A planner may divide the segments among the slots in any way
+// that keeps their order, so the verdict only checks whether each segment is in exactly one slot.
+// The batch has live and padded requests; padded ones have length 0.
 #include "reference/indexer/paged_mqa_logits_metadata.h"
 
 #include <fmt/format.h>
@@ -127,7 +128,7 @@ class ScheduleTruth final : public Truth {
     if (!defects.empty()) add_defects(stored, schedule, defects, report);
     return report;
   }
-  // plumb's own plan.
+  // Writes plumb's own schedule, which is one of several right ones, as the right values.
   void put(const HostTensor& stored, const RowMask&, const ColumnRanges&,
            RightValues& right) const override {
     const Schedule schedule = paged_mqa_schedule(work_, reference::LargerSlots::last);
@@ -184,8 +185,9 @@ class PagedMqaLogitsMetadataProblem final : public TableProblem<P> {
         length_(row.integer("length")),
         lengths_(row.word("lengths")) {}
 
-  // Rows of a request in front of its last one are shorter: by one each under exact fills, as in
-  // speculative decoding; by more, or empty, under the others.
+  // The length of each query row of a request is smaller than that of the next row. Exact fill: by
+  // one token, as in speculative decoding. Real: by one segment. Adversarial: all rows but the last
+  // are empty.
   void fill(const Step& step, TensorSet& tensors) const override {
     HostTensor& lens = tensors.at("context_lens");
     const std::int64_t per_row[] = {1, p_.split_kv, length_ + 1};
@@ -226,7 +228,8 @@ class PagedMqaLogitsMetadataProblem final : public TableProblem<P> {
   double checked_factor() const override { return 20; }
 
  private:
-  // A live request's. The seed moves the lengths on, so that a replay cannot live on old ones.
+  // Length of a live request. The seed rotates the lengths among requests, so that a replay with
+  // the lengths of an earlier step is wrong.
   std::int64_t length_of(const Step& step, std::int64_t request) const {
     const std::uint64_t seed = mix(step.seed, 1);
     const std::int64_t turn = integer(seed, 0, 0, step.live - 1);
@@ -240,7 +243,7 @@ class PagedMqaLogitsMetadataProblem final : public TableProblem<P> {
     return std::min(length_, p_.split_kv + edges[place % std::ssize(edges)]);
   }
 
-  // The first, the last, and a few in the middle.
+  // True for requests of length 0: the first, the last, and a few in the middle.
   static bool has_none(const Step& step, std::int64_t request) {
     const std::int64_t third = step.live / 3;
     return request == 0 || request == step.live - 1 || (request > third && request < 2 * third);

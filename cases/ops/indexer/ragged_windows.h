@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Rows of several requests in one ragged prefill call. The windows of the requests lie side by side
-// in the columns (logits, keys); a row's own window is its request's, cut as causal attention cuts
-// it. Which request owns which window, and which row has which length, changes with the seed, so
-// that a replay cannot live on old starts and ends.
+// in the columns (logits, keys). A row's window is that of its request, shortened as in causal
+// attention. The seed chooses which request owns which window, and which row has which length, so
+// that a replay with starts and ends of an earlier step is wrong.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 namespace plumb::cases {
 
 struct Window {
-  std::int64_t start = 0, end = 0;  // an end in front of its start: empty
+  std::int64_t start = 0, end = 0;  // end < start: the window is empty
 };
 
 struct RaggedWindows {
@@ -24,8 +24,8 @@ struct RaggedWindows {
   std::int64_t lead = 0, gap = 0;
 
   std::int64_t columns() const { return lead + requests * (length + gap); }
-  // Of a live row. Rows of a request are consecutive and, but for where they begin, causal: each
-  // sees length_step columns more than the one in front of it.
+  // Window of a live row. Rows of a request are consecutive. Each sees length_step columns more
+  // than the row before it, except where the seed lets this order start again.
   Window of(const Step& step, std::int64_t row) const;
 };
 

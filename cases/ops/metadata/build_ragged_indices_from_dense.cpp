@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Cases of build_ragged_indices_from_dense. Capacity and live count are rows; dead rows have a
-// length of 0 or below.
+// Cases of build_ragged_indices_from_dense. The table has live and padded rows. Dead rows
+// have a length of 0 or below.
 #include "reference/metadata/build_ragged_indices_from_dense.h"
 
 #include <plumb/ops/metadata.h>
@@ -76,12 +76,13 @@ class BuildRaggedProblem final : public TableProblem<P> {
                           expected.indptr, "row")};
   }
 
-  // Where holes are dropped, a wave counts each row, and moves it a wave's width at a time.
+  // If holes are dropped, one wave per row counts its entries, and moves them a wave's width at a
+  // time.
   double cost() const override {
     if (p_.holes == PLUMB_HOLES_KEPT) {
       return indptr_cost(p_.rows) + row_blocks_cost(p_.rows, p_.width);
     }
-    constexpr double kCounted = 6, kMoved = 11;  // shuffles
+    constexpr double kCounted = 6, kMoved = 11;  // shuffles per lane
     const auto lanes = static_cast<double>(p_.rows * ((p_.width + 31) / 32 * 32));
     const auto counting = static_cast<double>(32 * p_.rows) * kCounted;
     return indptr_cost(p_.rows) + (counting + lanes * kMoved) * kShuffleCost;
@@ -89,7 +90,8 @@ class BuildRaggedProblem final : public TableProblem<P> {
   double checked_factor() const override { return 4; }
 
  private:
-  // In range but for one in five under real fills, and for most under adversarial ones.
+  // Exact fill: all entries are in range. Real: one in five is -1. Adversarial: most are at or
+  // beyond an end of the range.
   std::int32_t index(const Step& step, std::int64_t place) const {
     constexpr auto kMost = std::numeric_limits<std::int32_t>::max();
     const std::int64_t range = p_.num_rows > 0 ? p_.num_rows : 1 << 20;
@@ -102,8 +104,9 @@ class BuildRaggedProblem final : public TableProblem<P> {
     return edges[bits % std::size(edges)];
   }
 
-  // Also beyond the width and below 0: the op clamps. Not by much, so that what an implementation
-  // that does not clamp writes is near enough to be seen.
+  // Adversarial lengths are also beyond the width and below 0, since the op has to clamp them. They
+  // are close to these limits, so that a kernel that does not clamp writes to places that are
+  // checked.
   void fill_lengths(const Step& step, std::int32_t* lengths) const {
     const std::vector<std::int64_t> inside = live_lengths(step, p_.rows, step.live, p_.width);
     const auto width = static_cast<std::int32_t>(p_.width);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Cases of c128a_decode_metadata. Capacity and live count are decode tokens; prefill tokens, all of
-// one more request, are always live.
+// Cases of c128a_decode_metadata. The batch has live and padded decode tokens. All prefill tokens
+// belong to one more request, and are always live.
 #include "reference/metadata/c128a_decode_metadata.h"
 
 #include <plumb/ops/metadata.h>
@@ -36,7 +36,7 @@ Formula members(TablePart<P>& t) {
   t.input("token_to_req", &P::token_to_req, {tokens, 1}, "request of each token");
   t.given(parameter("context"), width * kRatio);
   const Formula states = least(div_up(parameter("context"), kRatio), width);
-  // One more request has all prefill tokens.
+  // The last request has all prefill tokens.
   const Formula requests = div_up(decode, parameter("queries")) + 1;
   add_block_table(t, requests_of_tokens(decode, requests), div_up(states, block_size));
   t.in_place("decode_slots", &P::decode_slots, {buffer, width}, "-1 behind the token's own")
@@ -68,7 +68,7 @@ class C128aProblem final : public TableProblem<P> {
     auto* requests = tensors.at("token_to_req").data<std::int32_t>();
     for (std::int64_t token = 0; token < p_.decode_tokens + p_.prefill_tokens; ++token) {
       const bool prefill = token >= p_.decode_tokens, live = token < step.live || prefill;
-      // Prefill rows are promised whether the token has a slot or not.
+      // Rows of prefill tokens are judged whether or not the token has a slot.
       if (prefill) slots[token] = token % 3 == 2 ? -1 : token;
       requests[token] = static_cast<std::int32_t>(live ? token / queries_ : 0);
       if (prefill) requests[token] = static_cast<std::int32_t>(blocks_.requests - 1);
@@ -78,7 +78,8 @@ class C128aProblem final : public TableProblem<P> {
         positions[token] = dead_position(step);
       }
     }
-    // The prefill request's blocks are never looked up: its row is one more that belongs to nobody.
+    // The blocks of the prefill request are never looked up, so that its row is filled like
+    // padding.
     fill_block_table(blocks_, step, (step.live + queries_ - 1) / queries_, tensors);
     fill_before(tensors.at("decode_slots_before"), step.seed);
     fill_before(tensors.at("decode_lens_before"), step.seed);
@@ -104,7 +105,7 @@ class C128aProblem final : public TableProblem<P> {
         expect_exact(tensors.at("prefill_indices"), expected.prefill_indices, {})};
   }
 
-  // Nobody reads the slots of a token of length 0; what they hold is not part of the contract.
+  // The slots of a token of length 0 are never read, so that they are not promised.
   RowMask promised_rows(const Step& step, const TensorSpec& spec) const override {
     if (spec.name != "decode_slots") return {};
     RowMask promised(static_cast<std::size_t>(spec.shape.front()), true);
@@ -114,7 +115,7 @@ class C128aProblem final : public TableProblem<P> {
     return promised;
   }
 
-  // Tokens of other steps than those that fill() makes have holes of their own.
+  // A recorded call has its own tokens without a slot, so that promised rows follow slot_mapping.
   RowMask promised_rows_by_inputs(const Step&, const TensorSet& tensors,
                                   const TensorSpec& spec) const override {
     if (spec.name != "decode_slots") return {};
@@ -142,7 +143,7 @@ class C128aProblem final : public TableProblem<P> {
     return std::clamp<std::int64_t>(edges[turn % std::size(edges)], 0, last);
   }
 
-  // Any position of the model: what an earlier step left there.
+  // A position that an earlier step may have left in padding.
   std::int64_t dead_position(const Step& step) const {
     return step.dead_rows == DeadRows::zero ? 0 : context_ - 1;
   }

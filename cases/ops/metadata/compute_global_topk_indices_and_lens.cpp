@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Cases of compute_global_topk_indices_and_lens. Capacity and live count are tokens.
+// Cases of compute_global_topk_indices_and_lens. The batch has live and padded tokens.
 #include "reference/metadata/compute_global_topk_indices_and_lens.h"
 
 #include <plumb/ops/metadata.h>
@@ -44,7 +44,8 @@ class GlobalTopKDenseProblem final : public TableProblem<P> {
   void fill(const Step& step, TensorSet& tensors) const override {
     fill_topk_positions(shape_, step, tensors);
     if (p_.bounds == PLUMB_BOUNDS_CHECKED) return;
-    // What is not checked is looked up, also for tokens that are not valid.
+    // Without bounds checks a kernel also looks up the positions of padded tokens, so that these
+    // have to be -1 or inside the block table.
     const bool far = step.dead_rows == DeadRows::infinity || step.dead_rows == DeadRows::huge;
     fill_dead_integers(tensors.at("topk_indices"), step.live, p_.tokens,
                        far ? DeadRows::nan : step.dead_rows);
@@ -60,7 +61,8 @@ class GlobalTopKDenseProblem final : public TableProblem<P> {
                          promised_rows_by_inputs(step, tensors, slots.spec()))};
   }
 
-  // A token that is not valid has length 0, so its row is not read. With compaction it is -1.
+  // An invalid token has length 0: its slots are never read and not promised. With compaction they
+  // are -1 and promised.
   RowMask promised_rows(const Step& step, const TensorSpec& spec) const override {
     return promised(spec, [&](std::int64_t t) { return is_batch_token(step, t, step.live); });
   }
@@ -70,7 +72,7 @@ class GlobalTopKDenseProblem final : public TableProblem<P> {
     return promised(spec, [&](std::int64_t token) { return valid[token] != 0; });
   }
 
-  // Two sums over the wave for each of its widths of columns.
+  // Two sums over a wave for every 32 columns.
   double cost() const override {
     const auto lanes = static_cast<double>(shape_.tokens * ((shape_.topk + 31) / 32 * 32));
     return lanes * 11 * kShuffleCost;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Cases of compute_global_topk_ragged_indices_and_indptr. Capacity and live count are tokens.
+// Cases of compute_global_topk_ragged_indices_and_indptr. The batch has live and padded tokens.
 #include "reference/metadata/compute_global_topk_ragged_indices_and_indptr.h"
 
 #include <plumb/ops/metadata.h>

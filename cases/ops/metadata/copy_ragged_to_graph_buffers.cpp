@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Cases of copy_ragged_to_graph_buffers. Capacity and live count are rows; dead rows are empty. The
-// list behind its last entry holds what dead rows hold. Whether that is copied is a choice.
+// Cases of copy_ragged_to_graph_buffers. Dead rows are empty. Behind its last entry the list holds
+// dead values; the choice `copied` says whether these are copied too.
 #include "reference/metadata/copy_ragged_to_graph_buffers.h"
 
 #include <plumb/ops/metadata.h>

@@ -15,13 +15,14 @@ void add_queries(TablePart<P>& t, const Formula& requests) {
   t.input("seq_lens", &P::seq_lens, {requests, 1}, "tokens of each sequence");
 }
 
-// Requests of a block table. A call does not say which requests its tokens belong to, so the table
-// of a call has a row for every request that they could belong to.
+// Rows of a block table. A recorded call does not say which requests its tokens belong to, so that
+// its table has a row for every request that they could belong to.
 inline Formula requests_of_tokens(const Formula& tokens, const Formula& of_case) {
   return in_call(of_case, least(tokens, limit(&EngineLimits::requests, "requests")));
 }
 
-// Either `columns` or `table_gap` has to be known before.
+// For a recorded call, `columns` or `table_gap` has to be given before: the call only has their
+// sum.
 template <class P>
 void add_block_table(TablePart<P>& t, const Formula& requests, const Formula& columns) {
   const Formula stride = t.scalar("block_table_row_stride", &P::block_table_row_stride,
@@ -30,7 +31,8 @@ void add_block_table(TablePart<P>& t, const Formula& requests, const Formula& co
       .strides({stride, 1});
 }
 
-// Rows of a buffer that outlives the step. A call does not say how many rows lie behind its own.
+// Rows of a buffer that outlives the step. A recorded call does not say how many rows there are
+// behind those of the step, so that it counts as having none.
 template <class P>
 Formula buffer_rows(TablePart<P>& t, const Formula& rows, const std::string& more) {
   t.given(parameter(more), 0);

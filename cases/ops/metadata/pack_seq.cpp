@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Cases of pack_seq. Capacity and live count are sequences; dead ones are empty.
+// Cases of pack_seq. The batch has live and padded sequences. Padded ones are empty.
 #include "reference/metadata/pack_seq.h"
 
 #include <plumb/ops/metadata.h>
@@ -18,7 +18,7 @@ using P = plumb_pack_seq_params;
 
 Formula members(TablePart<P>& t) {
   const SeqPackingMembers sizes = add_seq_packing(t);
-  // -inf, or -1 in i32, or 0 in bytes.
+  // Padding is -inf, or -1 for i32, or 0 for bytes.
   t.word("pad_bits", &P::pad_bits,
          {"dtype", {{"f32", 0xff800000}, {"bf16", 0xff80}, {"i32", 0xffffffff}, {"u8", 0}}});
   t.word("element_bytes", &P::element_bytes, element_bytes());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the cases of pack_seq and unpack_seq share. Rows are copied, so that results are compared
-// bit for bit, whatever their format.
+// Shared by the cases of pack_seq and unpack_seq. These ops copy rows, so that results are compared
+// bit for bit in every dtype.
 #pragma once
 
 #include "cases/ops/metadata/metadata_members.h"
@@ -20,21 +20,21 @@ SeqPackingMembers add_seq_packing(TablePart<P>& t) {
   return {sequences, max_length, columns,
           t.scalar("tokens", &P::tokens, unless_negative(parameter("tokens"), full))};
 }
-WordChoices element_bytes();  // of the word "dtype"
-Formula packed_dtype();       // the Dtype of the word
+WordChoices element_bytes();  // by the word "dtype"
+Formula packed_dtype();       // the Dtype that this word names
 
-// seq_packing parameters and the word "dtype".
+// Sets the parameters of both ops, and the word "dtype".
 void describe_seq_packing(OpDefinition& op);
 
-// Throws BadRow for more rows than `tokens`.
+// Chooses, stores and returns the lengths. Throws BadRow if they need more rows than `tokens`.
 std::vector<std::int64_t> fill_seq_lengths(std::int64_t max_length, std::int64_t tokens,
                                            const Step& step, HostTensor& lengths);
-// Rows [begin, end): any bits, no two rows alike.
+// Fills rows [begin, end) with random bits, so that no two rows are alike.
 void fill_bits(HostTensor& tensor, std::int64_t begin, std::int64_t end, std::uint64_t seed);
-// Rows that no live sequence owns.
+// Fills rows [begin, end), which no live sequence owns, as `how` says.
 void fill_dead_bits(HostTensor& tensor, std::int64_t begin, std::int64_t end, DeadRows how);
 void copy_row(const HostTensor& from, std::int64_t from_row, HostTensor& to, std::int64_t to_row);
-// Simulated work of sequences of so many elements.
+// Simulated work of `sequences` sequences of `elements` elements each.
 double seq_packing_cost(std::int64_t sequences, std::int64_t elements);
 
 }  // namespace plumb::cases

@@ -22,8 +22,8 @@ void SequenceLengths::fill(const Step& step, HostTensor& lengths) const {
   for (std::int64_t request = 0; request < requests; ++request) {
     const std::int64_t own = request < step.live ? of(step, request) : 0;
     for (std::int64_t query = 0; query < per_request(); ++query) {
-      // Two columns less for each earlier query of a 2-D row, where the 1-D formula would take one,
-      // and so below 0 for a short sequence.
+      // 2-D lengths: each earlier query sees two columns less, where the 1-D formula would take one
+      // less. In short sequences these lengths are below 0.
       const std::int64_t less = dims == 2 && own > 0 ? 2 * (next_n - 1 - query) : 0;
       lengths.row<std::int32_t>(request)[query] = static_cast<std::int32_t>(own - less);
     }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Lengths of the requests of a decode batch, next_n query rows each, in both forms that callers
-// store: one per request, or one end per row. Which request has which length changes with the
-// seed, so that a replay cannot live on old lengths.
+// Lengths of the requests of a decode batch with next_n query rows each, in both forms that callers
+// store: one length per request (1-D), or one end per row (2-D). The seed chooses which request has
+// which length, so that a replay with lengths of an earlier step is wrong.
 #pragma once
 
 #include <cstdint>
@@ -22,13 +22,13 @@ struct SequenceLengths {
   std::int64_t per_request() const { return dims == 2 ? next_n : 1; }
   std::int64_t stride() const { return per_request() + gap; }
   TensorSpec spec(std::string name) const;
-  // Of a live request: its 1-D length.
+  // The 1-D length of a live request.
   std::int64_t of(const Step& step, std::int64_t request) const;
-  // Dead requests have length 0.
+  // Fills both forms. Dead requests have length 0.
   void fill(const Step& step, HostTensor& lengths) const;
 };
 
-// `dims` and `gap` name the row's parameters.
+// `dims` and `gap`: names of the row parameters for these members.
 SequenceLengths sequence_lengths(const Row& row, std::string_view dims, std::string_view gap);
 
 }  // namespace plumb::cases

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Cases of swa_decode_metadata. Capacity and live count are requests; dead ones have no tokens, and
-// the tokens behind the last have no slot.
+// Cases of swa_decode_metadata. The batch has live and padded requests. Padded requests have no
+// tokens, and tokens behind those of live requests have no slot.
 #include "reference/metadata/swa_decode_metadata.h"
 
 #include <plumb/ops/metadata.h>

@@ -22,7 +22,7 @@ struct TopKPositionsShape {
   reference::TopKPositions reference(const TensorSet& tensors) const;
 };
 
-// Members of both ops. Either `blocks` or `table_gap` has to be known before.
+// Members of both ops. For a recorded call, `blocks` or `table_gap` has to be given before.
 template <class P>
 void add_topk_positions(TablePart<P>& t, const Formula& tokens, const Formula& topk) {
   t.scalar("block_size", &P::block_size);
@@ -38,8 +38,8 @@ void add_topk_positions(TablePart<P>& t, const Formula& tokens, const Formula& t
 
 std::vector<Parameter> topk_positions_parameters();
 
-// Live tokens of request t / queries. Where no op promises more, valid positions form a prefix;
-// under adversarial fills there are holes between them.
+// Fills the inputs of both ops. Live token t belongs to request t / queries. Its valid positions
+// form a prefix of its row. Adversarial fills have holes (-1) in this prefix.
 void fill_topk_positions(const TopKPositionsShape& shape, const Step& step, TensorSet& tensors);
 
 }  // namespace plumb::cases

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Cases of unpack_seq. Capacity and live count are sequences; dead ones are empty.
+// Cases of unpack_seq. The batch has live and padded sequences. Padded ones are empty.
 #include "reference/metadata/unpack_seq.h"
 
 #include <plumb/ops/metadata.h>
@@ -16,7 +16,7 @@ using P = plumb_unpack_seq_params;
 
 Formula members(TablePart<P>& t) {
   const SeqPackingMembers sizes = add_seq_packing(t);
-  t.given(word_is("dtype", "i32"), 1);  // rows of 4 bytes are indices
+  t.given(word_is("dtype", "i32"), 1);  // 4-byte elements of a recorded call are i32
   t.word("element_bytes", &P::element_bytes, element_bytes());
   const Formula stride =
       t.scalar("out_row_stride", &P::out_row_stride, sizes.columns + parameter("row_gap"));
@@ -34,7 +34,7 @@ class UnpackSeqProblem final : public TableProblem<P> {
   UnpackSeqProblem(const Row& row, const device::Properties& platform)
       : TableProblem(table_of<members>(), row, platform) {}
 
-  // Padding rows hold what dead rows hold, in live sequences too.
+  // Padding rows of all sequences, live ones too, hold dead values.
   void fill(const Step& step, TensorSet& tensors) const override {
     const auto lengths = fill_seq_lengths(p_.max_length, p_.tokens, step, tensors.at("lengths"));
     for (std::int64_t sequence = 0; sequence < p_.sequences; ++sequence) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Cases of v32_paged_kv_indices. Capacity and live count are tokens; dead ones have empty ranges.
+// Cases of v32_paged_kv_indices. The batch has live and padded tokens. Padded ones have empty
+// ranges.
 #include "reference/metadata/v32_paged_kv_indices.h"
 
 #include <plumb/ops/metadata.h>
@@ -87,7 +88,8 @@ class V32PagedKvIndicesProblem final : public TableProblem<P> {
   double checked_factor() const override { return 15; }
 
  private:
-  // Real: the indexer returned fewer than the range has room for. Behind the range, more of them.
+  // Real fill: the indexer found fewer positions than the range has entries, and the rest of the
+  // range is -1. Behind the range there are positions again, which must not be used.
   void fill_chosen(const Step& step, std::int64_t token, std::int64_t length,
                    std::int32_t* to) const {
     constexpr auto kMost = std::numeric_limits<std::int32_t>::max();

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Cases of v32_paged_metadata. Capacity and live count are requests. What the step before reached
-// is an input of its own: it may have been larger, smaller, or as large as this one.
+// Cases of v32_paged_metadata. The batch has live and padded requests. The extents of the step
+// before are chosen independently of this step: that step may have been larger, smaller or as
+// large.
 #include "reference/metadata/v32_paged_metadata.h"
 
 #include <plumb/ops/metadata.h>
@@ -81,7 +82,7 @@ class V32PagedMetadataProblem final : public TableProblem<P> {
             expect_exact(extents, expected.extents, promised_rows(step, extents.spec()))};
   }
 
-  // A step that clears everything does not need the extents of the step before.
+  // A step that clears everything does not use extents, so that they are not promised.
   RowMask promised_rows(const Step&, const TensorSpec& spec) const override {
     const bool free = spec.name == "extents" && p_.extent == PLUMB_EXTENT_FULL_FILL;
     return free ? RowMask(2, false) : RowMask{};
@@ -103,7 +104,8 @@ class V32PagedMetadataProblem final : public TableProblem<P> {
             integers_of(tensors.at("extents_before"))};
   }
 
-  // Exact: the step before filled the buffers. Adversarial: it was as large as this one, or nearly.
+  // Exact fill: the step before filled the whole buffers. Real: any extent. Adversarial: the extent
+  // of this step, or one more or less.
   static std::int64_t extent_before(const Step& step, int which, std::int64_t now,
                                     std::int64_t most) {
     const std::uint64_t seed = mix(step.seed, 50 + static_cast<std::uint64_t>(which));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Cases of fused_add_rms_norm: both buffers are updated in place. Adversarial residuals cancel x,
-// end in ties of the rounded sum, or are too small or too large to be changed by it.
+// Cases of fused_add_rms_norm: x and residual are updated in place. In the adversarial fill,
+// residuals cancel x, sums are rounding ties in bf16, or x is too small to change the residual.
 #include "reference/norm/fused_add_rms_norm.h"
 
 #include "cases/drivers/composition.h"
@@ -12,7 +12,8 @@ namespace plumb::cases {
 
 namespace fused_add_rms_norm_cases {
 
-// The sum on the host, rounded, then rms_norm of it.
+// The plain op that the fused op replaced: the host rounds x + residual to bf16, and rms_norm takes
+// that sum.
 class FusedAddSequence final : public Composition {
  public:
   FusedAddSequence(std::int64_t tokens, std::int64_t hidden, plumb_rounding rounding)
@@ -58,7 +59,7 @@ class FusedAddSequence final : public Composition {
 
 using P = plumb_fused_add_rms_norm_params;
 
-// bf16: vLLM's compiled op, SGLang. fp32: vLLM's native path. fp32_squares: Triton kernels of
+// bf16: vLLM's compiled op and SGLang. fp32: vLLM's native path. fp32_squares: Triton kernels of
 // FlashInfer and xFormers.
 const ContractChoice kSum{"sum",
                           {"bf16", "fp32", "fp32_squares"},
@@ -141,8 +142,8 @@ class FusedAddRmsNormProblem final : public TableProblem<P> {
   }
 
  private:
-  // Exact rows of x are +-2^k. A residual of three times x, or of its opposite thrice, keeps the
-  // sums at +-2^(k+2) or -+2^(k+1): one magnitude per row, whose mean square is exact.
+  // Exact rows of x are +-2^k. The residual is 3 x in even rows and -3 x in odd ones, so that the
+  // sums are 4 x or -2 x: one power of two per row, whose mean square is exact.
   static void match_magnitudes(std::int64_t row, const HostTensor& x, HostTensor& residual) {
     constexpr std::uint16_t kSign = 0x8000, kTimes3 = 0x00c0;  // exponent + 1, significand 1.5
     const std::uint16_t flip = row % 2 == 0 ? 0 : kSign;
@@ -152,7 +153,8 @@ class FusedAddRmsNormProblem final : public TableProblem<P> {
     }
   }
 
-  // Of every 16 rows the first 8 have a residual like x; then x is opposed in turn.
+  // The first 8 of every 16 rows keep their residual. In the other 8 the residual cancels x, or x
+  // becomes a rounding tie of the sum or too small to change it.
   static void oppose(std::int64_t row, HostTensor& x, HostTensor& residual) {
     constexpr std::uint16_t kSign = 0x8000, kOne = 0x3f80;
     constexpr std::uint16_t kTie = 0x3b80, kSwallowed = 0x3300;  // 2^-8, 2^-25
@@ -184,7 +186,8 @@ OpDefinition define_fused_add_rms_norm() {
            {},
            {kRounding, kSum}},
           make_problem_of<FusedAddRmsNormProblem>,
-          // rms_norm takes no unrounded sum.
+          // rms_norm reads bf16 rows, so it cannot take the unrounded sum: these rows have no plain
+          // sequence.
           [](const Row& row) { return !row.word("sum").starts_with("fp32"); },
           "tokens",
           &table_of<members>()};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Cases of inverse_rope, in place and into another tensor: what is not rotated keeps its bits, in
-// padded rows too.
+// Cases of inverse_rope, in place and into another tensor. The dims that are not rotated keep their
+// bits, also in padded rows.
 #include "reference/norm/inverse_rope.h"
 
 #include "cases/ops/norm/norm_inputs.h"
@@ -15,7 +15,7 @@ using reference::kHeadDim, reference::kNopeDim;
 
 using P = plumb_inverse_rope_params;
 
-// in_place: vLLM's rows on ROCm, DeepSeek's model.py, SGLang. copy: vLLM's functional form.
+// in_place: vLLM on ROCm, DeepSeek's model.py, SGLang. copy: vLLM's functional form.
 const ContractChoice kPlacement{"placement",
                                 {"in_place", "copy"},
                                 "the heads are overwritten, or written to out",

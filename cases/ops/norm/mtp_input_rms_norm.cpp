@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Cases of mtp_input_rms_norm: positions of 0 among others (their embedding counts as zero,
-// whatever it holds), hidden slots of very different norm.
+// Cases of mtp_input_rms_norm: some tokens have position 0, where the embedding counts as zero
+// whatever it holds. The norms of hidden slots differ much.
 #include "reference/norm/mtp_input_rms_norm.h"
 
 #include <algorithm>
@@ -15,7 +15,8 @@ namespace plumb::cases {
 
 namespace mtp_input_rms_norm_cases {
 
-// Selection on the host, then enorm, and hnorm of all slots as one batch of rows.
+// The plain ops that the fused op replaced: the host zeroes the embeddings of position 0, one
+// rms_norm takes these, and a second one takes all hidden slots as one batch of rows.
 class MtpInputSequence final : public Composition {
  public:
   MtpInputSequence(std::int64_t tokens, std::int64_t hidden, std::int64_t slots,
@@ -119,8 +120,9 @@ class MtpInputProblem final : public TableProblem<P> {
                           groups_of(p_.tokens * p_.hc_mult, p_.hc_mult, "token"))};
   }
 
-  // Padding has position 0, so its embedding is masked and its row is exactly zero, unless the rows
-  // are another step's, positions included.
+  // Padded tokens have position 0, so their embedding counts as zero and their row of out_embeds is
+  // exactly zero. Foreign padding has the rows and positions of another step instead. All rows of
+  // out_embeds are promised in both.
   RowMask promised_rows(const Step& step, const TensorSpec& spec) const override {
     if (spec.name == "out_embeds") return {};
     return promised_norm_rows(p_.tokens * p_.hc_mult, step.live * p_.hc_mult, step.dead_rows);
@@ -137,8 +139,8 @@ class MtpInputProblem final : public TableProblem<P> {
   }
 
  private:
-  // Zero, small, repeated and large positions; in adversarial steps the embedding of a position 0
-  // is not finite, which only a select survives.
+  // Positions are zero, small, repeated and large. In adversarial steps the embedding of position 0
+  // holds NaN and -infinity: a kernel has to select zero, since a product with zero is NaN.
   void fill_positions(const Step& step, TensorSet& tensors) const {
     std::int64_t* positions = tensors.at("positions").data<std::int64_t>();
     const std::uint64_t seed = mix(step.seed, 5);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Cases of mtp_shared_head_rms_norm: contiguous rows, no mask.
+// Cases of mtp_shared_head_rms_norm: rows of x are contiguous, and no token is masked.
 #include "reference/norm/mtp_shared_head_rms_norm.h"
 
 #include <utility>

@@ -12,7 +12,7 @@ namespace plumb::cases {
 namespace {
 
 std::uint16_t to_bf16(double value) {
-  // Only for values that bf16 holds exactly, and for truncation of what it does not.
+  // Truncates. Most callers pass values that bf16 holds exactly, so that nothing is lost.
   return static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(static_cast<float>(value)) >> 16);
 }
 
@@ -32,11 +32,11 @@ void fill_adversarial(HostTensor& x, std::int64_t row, std::uint64_t seed) {
     case 0: return fill_signs(x, row, seed, 0);
     case 1:
       fill_signs(x, row, seed, 0x1p-12);
-      values[position] = to_bf16(0x1p14);  // one spike carries the mean
+      values[position] = to_bf16(0x1p14);  // the spike alone determines the mean square
       return;
     case 2: return fill_signs(x, row, seed, 0x1p-130);  // subnormal in bf16
-    case 3: return fill_signs(x, row, seed, 0x1p50);    // squares near, sums below the fp32 maximum
-    case 4: return fill_signs(x, row, seed, 1.5 * 0x1p-20);  // eps decides
+    case 3: return fill_signs(x, row, seed, 0x1p50);    // large squares, sums below fp32's maximum
+    case 4: return fill_signs(x, row, seed, 1.5 * 0x1p-20);  // eps is larger than the mean square
     case 5:
       fill_signs(x, row, seed, 1);
       values[position] = to_bf16(std::numeric_limits<double>::quiet_NaN());
@@ -97,7 +97,7 @@ RowMask promised_norm_rows(std::int64_t rows, std::int64_t live, DeadRows dead) 
 }
 
 double norm_cost(std::int64_t rows, std::int64_t hidden) {
-  // As many threads as 32 columns each keep busy, in waves of 32.
+  // Each thread takes about 32 columns. Threads come in waves of 32, at most 16 of them.
   const double threads = std::clamp(std::ceil(static_cast<double>(hidden) / 1024), 1.0, 16.0) * 32;
   return static_cast<double>(rows) *
          (6.0 * static_cast<double>(hidden) + threads * (5 * kShuffleCost + kBarrierCost));

@@ -14,14 +14,13 @@ using reference::kHeadDim;
 
 using P = plumb_q_head_rms_norm_rope_params;
 
-// copy: vLLM's op in front of quantised caches, SGLang's. in_place: vLLM's op for plain bf16
-// caches.
+// copy: vLLM if the cache is quantised, and SGLang. in_place: vLLM if the cache is plain bf16.
 const ContractChoice kPlacement{"placement",
                                 {"copy", "in_place"},
                                 "the heads are read from q, or from out, which is overwritten",
                                 {{"*", "*", "the buffers differ: such a pair cannot run"}}};
 
-// Once: vLLM. Twice: SGLang. The factor: transformers, which keeps it in the format of q.
+// once: vLLM. twice: SGLang. factor: transformers, which rounds the factor to the format of q.
 const ContractChoice kHeadRounding{
     "rounding",
     {"once", "twice", "factor"},
@@ -83,11 +82,13 @@ class QHeadProblem final : public TableProblem<P> {
     return promised_norm_rows(p_.tokens * p_.heads, step.live * p_.heads, step.dead_rows);
   }
 
-  // A wave per head: five or six shuffles.
+  // One wave takes a head, and needs five (32 lanes) or six (64 lanes) shuffles.
   double cost() const override {
     return static_cast<double>(p_.tokens * p_.heads) * (6.0 * kHeadDim + 32 * 5.5 * kShuffleCost);
   }
-  double checked_factor() const override { return 3; }  // mostly shuffles
+  double checked_factor() const override {
+    return 3;
+  }  // most of the work is shuffles, which are no memory accesses
   double reference_cost() const override {
     return 40.0 * static_cast<double>(p_.tokens * p_.heads * kHeadDim);
   }

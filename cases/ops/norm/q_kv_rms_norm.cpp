@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Cases of q_kv_rms_norm: two widths, two strides, two weights. What lies between rows is NaN.
+// Cases of q_kv_rms_norm: q and kv each have their own width, stride and weight. Gaps between rows
+// hold NaN.
 #include "reference/norm/q_kv_rms_norm.h"
 
 #include "cases/drivers/composition.h"
@@ -10,7 +11,7 @@ namespace plumb::cases {
 
 namespace q_kv_rms_norm_cases {
 
-// Two calls of rms_norm on the same slices.
+// The plain ops that the fused op replaced: two calls of rms_norm on the same slices.
 class QKvSequence final : public Composition {
  public:
   explicit QKvSequence(const plumb_q_kv_rms_norm_params& shape) : shape_(shape) {}
@@ -116,7 +117,7 @@ class QKvRmsNormProblem final : public TableProblem<P> {
   ReferenceWork reference_work() const override {
     return norm_work(make_tensors(), p_.tokens, p_.q_hidden + p_.kv_hidden);
   }
-  double checked_factor() const override { return 4; }  // narrow rows: mostly shuffles
+  double checked_factor() const override { return 4; }  // narrow rows: most work is shuffles
 };
 
 }  // namespace q_kv_rms_norm_cases

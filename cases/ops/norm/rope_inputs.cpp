@@ -14,7 +14,8 @@ namespace plumb::cases {
 
 namespace {
 
-// Neighbours of each other and of powers of two; the last of V3.2's and of V4's positions.
+// Positions whose rows of cos_sin exist: small ones, powers of two and their neighbours, and the
+// last positions of V3.2 (163839) and of V4 (1048575).
 const std::vector<std::int64_t> kExisting{0,     1,     2,     3,      31,      32,     33,   63,
                                           64,    127,   128,   255,    256,     1000,   4095, 4096,
                                           32767, 65535, 65536, 163839, 1048574, 1048575};
@@ -30,7 +31,8 @@ RotationAngle quarters(std::uint64_t bits) {
   return kQuarters[bits % 4];
 }
 
-// A point of the unit circle from its rational parametrisation: exactly rounded operations only.
+// A point of the unit circle from its rational parametrisation. Every operation is exactly rounded,
+// so that all platforms get the same bits.
 RotationAngle any_turn(std::uint64_t seed, std::uint64_t counter) {
   const double t = uniform(seed, counter), norm = 1 + t * t;
   const RotationAngle turn = quarters(random_bits(seed, ~counter));
@@ -94,7 +96,7 @@ std::vector<std::int64_t> rope_rows(const TensorSet& tensors) {
   std::vector<std::int64_t> rows(first, first + positions.elements());
   const HostTensor& cos_sin = tensors.at("cos_sin");
   const auto& existing = cos_sin.spec().placement;
-  if (existing.empty()) {  // all of them
+  if (existing.empty()) {  // all rows of cos_sin exist
     for (const std::int64_t row : rows) {
       if (row >= 0 && row < cos_sin.rows()) continue;
       throw BadRow(

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the cases with rotary embeddings share: heads of 512 of whose dims the last 64 are rotated,
-// positions up to a million, and the cache of cosines and sines, of which only the rows of a few
-// positions exist.
+// Shared by the cases with rotary embeddings: heads of 512 dims of which the last 64 are rotated,
+// positions up to a million, and the cache of cosines and sines. Only the rows of a few positions
+// exist in that cache.
 //
 //   exact        quarter turns
 //   real         any angle
 //   adversarial  also half and eighth turns, and cosines and sines with a factor (YaRN)
 //
-// Position 0 is the identity.
+// At position 0 the rotation is the identity.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@
 namespace plumb::cases {
 
 enum class Positions {
-  any,       // 0, neighbours, repeated, the last one: in no order
+  any,       // drawn from the positions that exist, in no order and with repeats
   ascending  // token t has the t-th of the positions that exist; token 0 has position 0
 };
 inline const WordParameter kPositions{
@@ -30,7 +30,7 @@ inline const WordParameter kPositions{
 Positions positions_of(const Row& row);
 
 inline constexpr std::int64_t kExistingPositions = 22;
-// `positions` and `cos_sin`, of which a case has the rows of the positions that exist.
+// Adds the tensors `positions` and `cos_sin`. Only the rows of positions that exist have memory.
 template <class P>
 void add_rope(TablePart<P>& t, const Formula& tokens) {
   t.input("positions", &P::positions, {tokens}, "of each token");
@@ -39,14 +39,15 @@ void add_rope(TablePart<P>& t, const Formula& tokens) {
            reference::kRopeDim},
           "of each position 32 cosines, then 32 sines");
 }
-void place_rope(TensorSpec& spec);  // cos_sin: each row where its position has it
-// Padded tokens have position 0, or an earlier step's.
+void place_rope(TensorSpec& spec);  // places each row of cos_sin at its position
+// Fills `positions` and `cos_sin`. Padded tokens have position 0, or with `foreign` padding the
+// positions of another step.
 void fill_rope(const Step& step, Positions how, TensorSet& tensors);
 // Row of cos_sin on the host, for each token. Throws BadRow for a position that a call's table
 // lacks.
 std::vector<std::int64_t> rope_rows(const TensorSet& tensors);
 
-// Columns [begin, end) of a bf16 tensor's rows, by themselves.
+// A copy of columns [begin, end) of a bf16 tensor's rows. Its elements know where they came from.
 HostTensor columns_of(const HostTensor& tensor, std::string_view name, std::int64_t begin,
                       std::int64_t end);
 

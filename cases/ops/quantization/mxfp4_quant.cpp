@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Cases of mxfp4_quant: widths around the group of 32, strided rows, and the choices of engines.
-// Hardware, and what vLLM does with it, has the first value of each choice. The helper of
-// DeepGEMM's tests and SGLang's quant_fp4_e2m1 have the second. AITER has the third value of floor
-// and of ties and the second of scale_rule. torchao's EVEN and FLOOR are the last two rules. Its
-// RCEIL has a byte 0, and the rule rceil has none.
+// Hardware, and vLLM on it: the first value of each choice. DeepGEMM's test helper and SGLang's
+// quant_fp4_e2m1: floor 1e-4, ties toward_zero, negative_zero dropped. AITER: floor 0x1p-125, ties
+// away, scale_rule even. torchao: its EVEN and FLOOR are the rules even and floor; its RCEIL has a
+// scale byte 0, which the rule rceil does not have.
 #include "reference/quantization/mxfp4_quant.h"
 
 #include <plumb/ops/quantization.h>

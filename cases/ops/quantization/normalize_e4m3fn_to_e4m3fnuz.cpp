@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Cases of normalize_e4m3fn_to_e4m3fnuz: in place and out of place, with and without input scales.
-// A weight has no padded rows: those past `live` are weights like the others.
+// A weight has no padding: rows past `live` are weights too.
 #include "reference/quantization/normalize_e4m3fn_to_e4m3fnuz.h"
 
 #include <fmt/format.h>
@@ -69,7 +69,7 @@ class NormalizeProblem final : public TableProblem<P> {
     }
   }
 
-  // In place the op reads what it writes.
+  // In place, the op's inputs are its outputs.
   plumb_status launch(const device::OpEntry& entry, const DeviceTensors& tensors, OpState* state,
                       device::Stream stream) const override {
     DeviceTensors same = tensors;
@@ -101,12 +101,12 @@ class NormalizeProblem final : public TableProblem<P> {
   double cost() const override { return 10.0 * static_cast<double>(p_.rows * p_.columns); }
 
  private:
-  // Out of place an output starts as poison.
+  // In place, an output starts with the bytes of the input. Out of place, it starts as poison.
   void place(TensorSpec& spec) const override {
     if (in_place_ && spec.role == Role::output) spec.starts_as = spec.name + "_before";
   }
 
-  // exact: all codes in turn. adversarial: -0, NaN, and their neighbours.
+  // Exact fill: all codes in turn. Real: random codes. Adversarial: -0, NaN and their neighbours.
   void fill_weight(HostTensor& weight, const Step& step) const {
     constexpr std::uint8_t kSpecial[] = {0x80, 0x00, 0x7f, 0xff, 0x81, 0x7e, 0xfe, 0x08};
     const std::uint64_t seed = mix(step.seed, 1);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Cases of per_token_group_quant_fp8: both dialects, three scale formats in two layouts. Bytes of
-// packed scales that belong to no group are judged by themselves.
+// Cases of per_token_group_quant_fp8: both dialects, and three scale formats in two layouts. Bytes
+// of packed scales that belong to no group have verdicts of their own.
 #include "reference/quantization/per_token_group_quant_fp8.h"
 
 #include <fmt/format.h>
@@ -31,7 +31,8 @@ const ContractChoice kPaddingRows{
     "words behind the last token in columns of packed scales, but for the last column",
     {{"*", "*", "the words belong to the tensor under zero alone: such a pair cannot run"}}};
 
-// [tokens, words], or the transpose with columns of whole vectors. A word is a scale, or four.
+// Scales are [tokens, words], or [words, tokens] with columns padded to a multiple of four. A word
+// is one fp32 scale or four packed UE8M0 scales.
 void add_scales(TablePart<P>& t, const Formula& tokens, const Formula& groups) {
   const Formula packed = word_is("scales", "packed_ue8m0"),
                 by_column = word_is("layout", "column_major");
@@ -115,13 +116,13 @@ class PerTokenGroupQuantProblem final : public TableProblem<P> {
     return expectations;
   }
 
-  // Where scales are column-major, a padded token has no row of its own.
+  // Column-major scales have no row for each token, so that all their rows are promised.
   RowMask promised_rows(const Step& step, const TensorSpec& spec) const override {
     if (spec.name == "scales" && by_column_) return {};
     return promised_quant_rows(p_.tokens, step.live, step.dead_rows);
   }
 
-  // Behind the last token and the last column nothing is zeroed.
+  // In the last column of words, the words behind the last token are not zeroed and not promised.
   ColumnRanges promised_columns(const TensorSet&, const TensorSpec& spec) const override {
     if (spec.name != "scales" || !by_column_) return {};
     ColumnRanges ranges(static_cast<std::size_t>(spec.shape[0]), ColumnRange{0, spec.shape[1]});
@@ -167,7 +168,7 @@ class PerTokenGroupQuantProblem final : public TableProblem<P> {
     return static_cast<std::uint8_t>(static_cast<std::uint32_t>(*bytes) >> 8 * (group % 4) & 255);
   }
 
-  // Groups [begin, end) of tokens [first, last), in fp32 or as UE8M0 bytes.
+  // A part of the scales: groups [begin, end) of tokens [first, last).
   struct ScaleRange {
     std::int64_t first, last, begin, end;
   };
@@ -192,7 +193,7 @@ class PerTokenGroupQuantProblem final : public TableProblem<P> {
     return table;
   }
 
-  // Where the scales of part_of() are.
+  // Maps the scales of part_of() to their places in the stored tensor.
   std::shared_ptr<const Origin> origin(const HostTensor& scales, const ScaleRange& part) const {
     std::vector<std::int64_t> rows;
     for (std::int64_t row = 0; row < scales.rows(); ++row) rows.push_back(scales.row_offset(row));
@@ -209,7 +210,7 @@ class PerTokenGroupQuantProblem final : public TableProblem<P> {
     return std::make_shared<const Origin>(std::move(origin));
   }
 
-  // The bytes of a part are all the same.
+  // Expects the same byte in every place of a part.
   Expectation expect_byte(const HostTensor& scales, const ScaleRange& part, std::int64_t byte,
                           std::string_view what, const RowMask& promised) const {
     const HostTensor bytes = part_of(scales, part);
@@ -219,7 +220,7 @@ class PerTokenGroupQuantProblem final : public TableProblem<P> {
     return expectation;
   }
 
-  // Bytes of packed scales that belong to no group.
+  // Expects the bytes of packed scales that belong to no group: filler and padding rows.
   Expectations expect_padding(const HostTensor& scales, const RowMask& promised) const {
     constexpr std::int64_t kFillers[] = {0, 94, 127};
     const std::int64_t words = (groups() + 3) / 4;
@@ -237,7 +238,7 @@ class PerTokenGroupQuantProblem final : public TableProblem<P> {
     return expectations;
   }
 
-  // What the stored scales mean.
+  // The stored scales as numbers.
   std::vector<double> numbers(const HostTensor& table) const {
     std::vector<double> numbers;
     for (std::int64_t token = 0; token < p_.tokens; ++token) {

@@ -22,7 +22,7 @@ using reference::CodeFormat;
 using reference::encode_bf16;
 using reference::GroupQuant;
 
-// The group of one row that is being filled.
+// One group of a row, while it is filled.
 struct Group {
   std::uint16_t* x;
   std::int64_t count;
@@ -34,19 +34,19 @@ struct Group {
   }
   void set(std::int64_t i, double value) const { x[i] = encode_bf16(value); }
   double signed_by(std::int64_t i, double size) const { return bits(i) >> 63 ? -size : size; }
-  // One element at a place that the seed chooses.
+  // Sets one element, at a place that the seed chooses.
   void set_one(double value) const {
     set(static_cast<std::int64_t>(seed % static_cast<std::uint64_t>(count)), value);
   }
 };
 
-// A finite magnitude of the format, from zero to `largest`.
+// A magnitude that the code format has, from zero to `largest`.
 double some_code(const GroupQuant& how, std::uint64_t bits) {
   const std::uint64_t codes = reference::encode(how.code, how.largest) + 1U;
   return decode(how.code, static_cast<std::uint16_t>(bits % codes));
 }
 
-// Halfway between two neighbours.
+// A magnitude halfway between two neighbouring codes.
 double some_tie(const GroupQuant& how, std::uint64_t bits) {
   const std::uint64_t codes = reference::encode(how.code, how.largest);
   const auto code = static_cast<std::uint16_t>(bits % codes);
@@ -68,8 +68,8 @@ void fill_normal(const Group& group, double scale) {
   }
 }
 
-// amax is what the scale divides it by, times a power of two, or a neighbour of that among the bf16
-// numbers.
+// Sets amax to a power of two times the divisor of scales, where a rounded scale changes, or to the
+// next bf16 number above or below.
 void fill_beside_power(const Group& group) {
   fill_normal(group, 1);
   const double scale = std::ldexp(1.0, static_cast<int>(integer(group.seed, 1, -3, 3)));
@@ -79,7 +79,8 @@ void fill_beside_power(const Group& group) {
       static_cast<std::uint16_t>(edge + off);
 }
 
-// Around a floor of 1e-4 on amax, of 1e-4 on the scale, and of 6 * 2^-126 on amax.
+// Groups with values of sizes around the floors in use: 1e-4 on amax, 1e-4 on the scale, and 6 *
+// 2^-126 on amax.
 void fill_tiny(const Group& group) {
   constexpr double kSizes[] = {1e-9, 0.6e-4, 1.4e-4, 0.03, 0.06, 2e-36};
   constexpr double kLeast[] = {1e-9, 0.6e-4, 1.4e-4, 0x1p-125, 0x1.2p-124, 0x1.8p-124, 0x1.ap-124};
@@ -100,7 +101,7 @@ void fill_adversarial(const Group& group, std::int64_t style) {
       return;
     case 1: return fill_codes(group, some_tie, -4, 4);
     case 2: return fill_beside_power(group);
-    case 3:  // all but one underflow, half of them from below zero
+    case 3:  // all but one element underflow, half of them from below zero
       for (std::int64_t i = 0; i < group.count; ++i) group.set(i, group.signed_by(i, 1e-9));
       return group.set_one(3.7);
     case 4: return fill_tiny(group);
@@ -114,7 +115,7 @@ void fill_adversarial(const Group& group, std::int64_t style) {
   }
 }
 
-// What lies between rows is somebody else's, and large: in a maximum it would show.
+// Gaps between rows hold large numbers, so that a kernel that reads them gets a wrong amax.
 void fill_gaps(HostTensor& x) {
   constexpr std::uint16_t kHuge = 0x7b7b;
   for (std::int64_t row = 0; row + 1 < x.rows(); ++row) {
@@ -193,7 +194,7 @@ std::uint64_t scale_of_byte(std::uint64_t byte) {
 
 namespace {
 
-// Scales within their bounds, and none below the least one.
+// Truth of fp32 scales: each is within its bound, and none is below the floor `least`.
 class ScaleTruth final : public Truth {
  public:
   ScaleTruth(Expectation values, double least) : values_(std::move(values)), least_(least) {}

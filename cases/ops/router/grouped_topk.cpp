@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Cases of grouped_topk. Rows are tokens; dead ones are routed like any other.
+// Cases of grouped_topk. Rows are tokens; padded ones are routed like live ones.
 #include "reference/router/grouped_topk.h"
 
 #include <plumb/ops/router.h>
@@ -16,9 +16,10 @@ namespace grouped_topk_cases {
 
 using P = plumb_grouped_topk_params;
 
-// vLLM's small-expert kernel has the first value of each, its generic kernel the second of the
-// first two. AITER as vLLM calls it gets a bias in the format of the logits. FlagGems computes
-// the sigmoid with tensors of that format, so its tanh is rounded as well.
+// vLLM's small-expert kernel: the first value of each choice. vLLM's generic kernel: arithmetic
+// logits_format, nonfinite guard_choice_only. AITER as vLLM calls it: bias_format logits_format.
+// FlagGems: arithmetic logits_format_tanh, since it computes the sigmoid with tensors of that
+// format.
 const ContractChoice kArithmetic{"arithmetic",
                                  {"fp32", "logits_format", "logits_format_tanh"},
                                  "format of scores, biases and their sums; logits_format_tanh: of "

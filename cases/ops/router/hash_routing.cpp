@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Cases of hash_routing. Rows are tokens; dead ones hold token id 0. The table has the rows of a
-// whole vocabulary on the device, and a few of them, spread out, on the host.
+// Cases of hash_routing. Rows are tokens; padded ones have token id 0. On the device the table has
+// the rows of a whole vocabulary, on the host a few of these, spread out.
 #include "reference/router/hash_routing.h"
 
 #include <fmt/format.h>
@@ -18,7 +18,7 @@ namespace plumb::cases {
 
 namespace hash_routing_cases {
 
-constexpr std::int64_t kTableRows = 96;  // that tokens refer to
+constexpr std::int64_t kTableRows = 96;  // rows of the table that tokens use
 
 using P = plumb_hash_routing_params;
 
@@ -33,7 +33,7 @@ Formula members(TablePart<P>& t) {
   add_softplus_choices(t);
   t.choice("strangers", &P::strangers, kStrangers);
   t.input("input_ids", &P::input_ids, {tokens}, "token ids, rows of the table");
-  // A case has some rows of the table, a call all of them.
+  // A case has some rows of the table, a recorded call has all of them.
   const Formula some_rows = computed("96", [](const FormulaValues&) { return kTableRows; });
   const Formula vocabulary = parameter("vocabulary");
   t.input("tid2eid", &P::tid2eid, {in_call(least(some_rows, vocabulary), vocabulary), topk},
@@ -118,11 +118,11 @@ class HashRoutingProblem final : public TableProblem<P> {
   }
 
   std::int64_t table_rows() const { return std::min(kTableRows, vocabulary_); }
-  // Spread over the vocabulary, with the first and the last.
+  // Token id of a host row of the table. Ids are spread over the vocabulary, from first to last.
   std::int64_t token_id(std::int64_t entry) const {
     return table_rows() == 1 ? 0 : entry * (vocabulary_ - 1) / (table_rows() - 1);
   }
-  // Throws BadRow for a token id of which the table has no row.
+  // Host row of a token id. Throws BadRow for a token id without a row.
   static std::int64_t entry_of(std::int32_t id, const HostTensor& table) {
     const std::vector<std::int64_t>& existing = table.spec().placement;
     if (existing.empty() && id >= 0 && id < table.rows()) return id;
@@ -131,8 +131,8 @@ class HashRoutingProblem final : public TableProblem<P> {
     throw BadRow(fmt::format("a token has the id {}, and tid2eid has no such row", id));
   }
 
-  // Different experts in no order. One in eight strangers, if there are any: -1, the first id
-  // behind the experts or a large one.
+  // Rows of different experts in no order. If `strangers` allows ids that are no experts, one id in
+  // eight is -1, the number of experts (too large by one), or 2^30.
   void fill_table(const Step& step, HostTensor& table) const {
     constexpr std::int32_t kFar = 1 << 30;
     const std::uint64_t seed = mix(step.seed, 7);

@@ -16,7 +16,7 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-// Far enough down that a score vanishes in every arithmetic.
+// A logit so low that its score is 0 in every arithmetic.
 constexpr double kLow = -1000;
 
 void store(HostTensor& logits, std::int64_t at, double value) {
@@ -32,7 +32,7 @@ double garbage_logit(std::int64_t position) {
   return position % 3 == 1 ? kInfinity : 3e38;
 }
 
-// The logits of one row: expert e's is a pure function of these.
+// The logits of one row. A logit depends on these members and its expert alone.
 struct RowStream {
   const RouterShape& shape;
   std::uint64_t seed;
@@ -41,7 +41,7 @@ struct RowStream {
   double normal(std::int64_t e) const { return 2 * cases::normal(mix(seed, 1), e); }
   std::int64_t group_of(std::int64_t e) const { return e / width(); }
   std::int64_t width() const { return shape.experts / shape.n_group; }
-  // A few places of every row, never the same in two seeds; `share` of 64.
+  // True for about `share` of 64 experts of a row; the seed chooses them.
   bool chosen(std::int64_t e, std::uint64_t share) const { return bits(e) % 64 < share; }
 };
 
@@ -94,7 +94,7 @@ double edge_logit(const RowStream& row, EdgeRow pattern, std::int64_t e) {
 }
 
 double exact_logit(const RowStream& row, std::int64_t e) {
-  // Pairs of experts that also share their bias are equal in all.
+  // The experts of a pair have the same logit and the same bias, so that they are exact ties.
   return row.shape.exact_logits[row.bits(e / 2) % row.shape.exact_logits.size()];
 }
 
@@ -115,8 +115,8 @@ double logit(const RowStream& row, const Step& step, std::int64_t token, std::in
   return adversarial_logit(row, static_cast<LogitRow>(pattern), e);
 }
 
-// A permutation of the pairs of experts, in steps of 2^-9: no two sums with one of the exact scores
-// differ by less.
+// Pairs of experts have biases in permuted order, in steps of 2^-9, so that different sums with one
+// of the exact scores differ by at least 2^-9.
 double exact_bias(const RouterShape& shape, std::uint64_t seed, std::int64_t e) {
   const std::int64_t pairs = (shape.experts + 1) / 2;
   std::int64_t multiplier = integer(seed, 0, 1, pairs) | 1;

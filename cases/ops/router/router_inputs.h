@@ -2,13 +2,12 @@
 //
 // Members, logits and biases of the router ops.
 //
-//   exact        logits whose scores are exact (-1000: 0, and a few more that the op names), biases
-//                that leave two experts either certainly equal or a multiple of 2^-9 apart
-//   real         normal logits, rows of very different norm; biases of about a tenth, in every
-//   other
-//                step about -1, so that nearly all choices are negative
-//   adversarial  by row one of the patterns below, of LogitRow or, as the case says, of EdgeRow;
-//                biases as the case says, or by step
+//   exact: logits with exact scores (0 for -1000, and a few that the op names), and biases that
+//     leave two experts either exactly equal or a multiple of 2^-9 apart
+//   real: normal logits, rows of very different norm; biases of about a tenth, and in every other
+//     step about -1, so that nearly all sums of score and bias are negative
+//   adversarial: each row has a pattern of LogitRow, or of EdgeRow if the case says so; biases are
+//     those that the case names, or change with the step
 #pragma once
 
 #include <plumb/ops/router.h>
@@ -28,7 +27,7 @@ namespace plumb::cases {
 
 enum class BiasKind {
   none,
-  same_in_groups,  // each group has the biases of the first
+  same_in_groups,  // all groups have the biases of the first
   large,           // hundreds, which swallow the last bits of a score
   negative,
   count
@@ -46,31 +45,31 @@ inline const WordParameter kRouterLogits{
 enum class LogitRow {
   all_equal,
   two_values,
-  equal_groups,     // each second group repeats the one in front of it
-  ties_at_the_cut,  // half of k winners, the others equal
+  equal_groups,     // every second group equals the group before it
+  ties_at_the_cut,  // about k / 2 larger logits, all others equal
   coarse,           // multiples of 1/8, as bf16 logits are
-  some_nan,         // of both signs
-  some_infinite,    // of both signs
+  some_nan,         // NaN of both signs
+  some_infinite,    // +-infinity
   huge,             // 1e30 and -1e30 among normal ones
-  very_negative,    // -1000 throughout, but for k - 1 experts
-  vanishing,        // -25 .. -10: the scores are noise
-  few_groups,       // finite in all but the last n_group - topk_group + 1 groups
+  very_negative,    // -1000, except for k - 1 experts
+  vanishing,        // -25 .. -10: scores are close to 0
+  few_groups,       // -inf, except in the first topk_group - 1 groups
   all_nan,
   all_low,  // -inf throughout
   count
 };
 
-// Logits where forms of softplus differ.
+// Patterns of logits for which the forms of softplus differ.
 enum class EdgeRow {
-  overflowing,  // a few of 90, 1e4 and 3e38: e^x overflows
-  above_20,     // 25 .. 60, where x and ln(1 + e^x) are one number
-  vanishing,    // half of k of -8, -12 and -16, the others of -17, -20 and -80: 1 + e^x is 1 or not
-  all_vanished,  // -18 .. -80
+  overflowing,   // a few of 90, 1e4 and 3e38: e^x overflows
+  above_20,      // 25 .. 60, where x and ln(1 + e^x) are one number
+  vanishing,     // about k / 2 of -8 .. -16; others -17 .. -80, where fp32 1 + e^x is 1
+  all_vanished,  // all from -18 to -80
   count
 };
 
 struct RouterShape {
-  // Throws BadRow.
+  // Throws BadRow if topk exceeds the number of experts.
   template <class P>
   RouterShape(const Row& row, const P& p)
       : tokens(p.tokens),
@@ -84,9 +83,9 @@ struct RouterShape {
   std::int64_t tokens, experts, row_stride;
   std::int64_t n_group = 1, topk_group = 1, topk;
   bool bf16;
-  std::vector<double> exact_logits = {};  // of the exact fill
-  std::optional<BiasKind> bias = {};      // of the adversarial fill
-  bool edges = false;                     // the adversarial fill is made of EdgeRow
+  std::vector<double> exact_logits = {};  // logits of the exact fill
+  std::optional<BiasKind> bias = {};      // in adversarial fills; none: changes by step
+  bool edges = false;                     // adversarial rows are patterns of EdgeRow
 
  private:
   void read(const Row& row);
@@ -95,7 +94,7 @@ struct RouterShape {
 struct RouterSizes {
   Formula tokens, experts, topk;
 };
-// The logits, their sizes and the scale of the weights.
+// Adds to an op's table the logits, their sizes and the scale of the weights.
 template <class P>
 RouterSizes add_router(TablePart<P>& t) {
   const RouterSizes sizes{t.scalar("tokens", &P::tokens), t.scalar("experts", &P::experts),
@@ -115,7 +114,7 @@ RouterSizes add_router(TablePart<P>& t) {
   return sizes;
 }
 
-// The choices of the ops whose score is sqrt(softplus(logit)).
+// Choices of the ops whose score is sqrt(softplus(logit)).
 inline const ContractChoice kSoftplus{
     "softplus", {"threshold_20", "none"}, "above 20: x itself, or ln(1 + e^x) until e^x overflows"};
 inline const ContractChoice kSoftplusSmall{
@@ -142,7 +141,7 @@ reference::SoftplusRules softplus_rules(const P& p) {
                                                         : reference::Divisor::sum_and_1e_20};
 }
 
-// The choices of the ops that choose experts.
+// Choices of the ops that select experts by their scores.
 inline const ContractChoice kRouterTies{
     "ties",
     {"lower_id", "any"},
@@ -157,31 +156,32 @@ void add_expert_choices(TablePart<P>& t) {
   t.choice("ties", &P::ties, kRouterTies);
   t.choice("order", &P::order, kRouterOrder);
 }
-// Tells the judge what the declared values leave free.
+// Tells the judge whether the declared choices leave ties and order free.
 template <class P>
 void free_choices(const P& p, reference::ScoredChoices& choices) {
   choices.experts.free_ties = choices.group.free_ties = p.ties == PLUMB_ROUTER_TIES_ANY;
   choices.free_order = p.order == PLUMB_ROUTER_ORDER_ANY;
 }
 
-// Logits of the exact fill: scores 0 and 8, and 16 where 256 does not overflow.
+// Logits of the exact fill. Their scores are 0 and 8, and 16 if softplus is linear at 256 (or e^256
+// overflows).
 std::vector<double> exact_softplus_logits(const reference::SoftplusRules& rules);
 
-// Rows of `op` have these parameters: tokens, experts, topk, row_gap, renormalize, bf16, and
-// scale_permille, the routed scaling factor in thousandths. Words are `bias`, and `logits`, which
-// is "softplus_edges" or left out.
+// Parameters of router rows: tokens, experts, topk, row_gap, renormalize, bf16, and scale_permille,
+// the routed scaling factor in thousandths.
 std::vector<Parameter> router_parameters(std::int64_t experts, std::int64_t topk,
                                          std::int64_t scale_permille);
 
-// Live and dead rows; between rows lie NaN, infinity and the largest finite number.
+// Fills live and dead rows. Gaps between rows hold NaN, infinity and 3e38.
 void fill_router_logits(const RouterShape& shape, const Step& step, HostTensor& logits);
 void fill_router_bias(const RouterShape& shape, const Step& step, HostTensor& bias);
 
 reference::Logits router_logits(const RouterShape& shape, const HostTensor& logits);
-// Weights of a token for which any experts are right because of a NaN are not promised.
+// Rows whose logits have no NaN. With a NaN any experts may be right, so that the weights of such a
+// row are not promised.
 RowMask rows_without_nan(const reference::Logits& logits);
 
-// Simulated work of one token: `picks` reductions over a wave, `sweeps` evaluations of every score.
+// Simulated work of one token: `reductions` over a wave, and `sweeps` evaluations of every score.
 double router_token_cost(const RouterShape& shape, double reductions, double sweeps,
                          const device::Properties& device);
 

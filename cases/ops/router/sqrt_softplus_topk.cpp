@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Cases of sqrt_softplus_topk. Rows are tokens. Where a case has a padding mask, it covers the dead
-// rows and every fifth live one; without a mask, dead rows are routed like any other.
+// Cases of sqrt_softplus_topk. Rows are tokens. A padding mask, if the case has one, covers padded
+// tokens and every fifth live one. Without a mask, padded tokens are routed like live ones.
 #include "reference/router/sqrt_softplus_topk.h"
 
 #include <plumb/ops/router.h>
@@ -108,7 +108,7 @@ class SqrtSoftplusTopKProblem final : public TableProblem<P> {
   }
 
  private:
-  // Not of tokens for which any experts are right.
+  // Weights are not promised for tokens for which any experts are right.
   static RowMask promised_weights(const reference::ScoredChoices& choices) {
     RowMask mask;
     for (const auto rule : choices.rule) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Cases of dequantize_and_gather_k_cache: capacity and live count are requests.
+// Cases of dequantize_and_gather_k_cache. The batch has live and padded requests.
 #include "reference/sparse_mla/dequantize_and_gather_k_cache.h"
 
 #include <fmt/format.h>
@@ -22,7 +22,7 @@ namespace dequantize_and_gather_k_cache_cases {
 using reference::kMlaDim;
 
 enum class SeqLens { full, edges, random };
-enum class GatherLens { all, window, random };  // all: none are given
+enum class GatherLens { all, window, random };  // all: gather_lens is null
 enum GatherSalt : std::uint64_t { kCache = 1, kLengths, kWindows, kStale, kTable };
 
 MlaCacheShape cache_of(const Row& row) {
@@ -101,7 +101,8 @@ class GatherProblem final : public TableProblem<P> {
     fill_real(before, 0, before.rows(), mix(step.seed, kStale), how);
   }
 
-  // Bit for bit, except where several bits are right.
+  // Compares bit for bit. If several bf16 numbers are right and one of them is stored, that one is
+  // expected.
   Expectations expect(const Step&, const TensorSet& tensors, const reference::Numerics&,
                       const plumb_numerics&) const override {
     const reference::GatheredWorkspace right = expected(tensors);
@@ -135,7 +136,7 @@ class GatherProblem final : public TableProblem<P> {
   std::int64_t needed_rows() const {
     return p_.offset + (gather_lens_ == GatherLens::all ? longest_ : std::min(longest_, window_));
   }
-  // Lengths at which pages turn.
+  // Lengths around the ends of pages.
   std::int64_t edge_length(std::uint64_t which) const {
     const std::int64_t page = side_.cache.page;
     const std::int64_t edges[] = {0, longest_, page, 1, page + 1, page - 1, 2 * page, 17};
@@ -161,7 +162,8 @@ class GatherProblem final : public TableProblem<P> {
     return 0;
   }
 
-  // Tokens before the window stay NaN, and pages without a token in it name any block.
+  // Tokens before the gathered ones stay NaN. Table entries of pages without a gathered token name
+  // random blocks.
   void fill_request(const Step& step, std::int64_t request, MlaCache& cache,
                     TensorSet& tensors) const {
     const std::int64_t page = side_.cache.page;
@@ -181,7 +183,8 @@ class GatherProblem final : public TableProblem<P> {
     }
   }
 
-  // Nothing is gathered for a dead request. Where that stands in gather_lens, its length is stale.
+  // Nothing is gathered for a dead request. If the call has gather_lens, these say so and the
+  // request's length is stale; otherwise its length is 0.
   void fill_dead_request(const Step& step, std::int64_t request, TensorSet& tensors) const {
     auto& length = tensors.at("seq_lens").data<std::int32_t>()[request];
     if (!tensors.contains("gather_lens")) {
@@ -192,7 +195,7 @@ class GatherProblem final : public TableProblem<P> {
     if (step.dead_rows != DeadRows::foreign) length = static_cast<std::int32_t>(longest_);
   }
 
-  // Blocks of a far cache are numbered as the host holds them.
+  // The expected workspace. Block numbers of the device are converted to those of the host's cache.
   reference::GatheredWorkspace expected(const TensorSet& tensors) const {
     const MlaCacheShape& cache = side_.cache;
     const HostTensor& table = tensors.at("block_table");
@@ -224,7 +227,8 @@ class GatherProblem final : public TableProblem<P> {
     return reference::dequantize_and_gather_k_cache(inputs);
   }
 
-  // Of a call from elsewhere: what it gathers is in the table, the cache and the workspace.
+  // Throws BadRow if a request of a recorded call gathers tokens that the block table, the cache or
+  // the workspace does not hold.
   void check(const reference::KCacheGather& inputs, std::int64_t request) const {
     const std::int64_t length = inputs.seq_lens[request], page = inputs.cache.page;
     const std::int64_t count = inputs.gather_lens == nullptr ? length : inputs.gather_lens[request];

@@ -23,7 +23,7 @@ std::uint64_t seed_for(const Step& step, std::string_view name, MlaSalt salt) {
   return mix(mix(step.seed, seed_of(name)), salt);
 }
 
-// Lengths at which block arithmetic turns.
+// Lengths around the borders of the first two blocks, and around the width.
 std::vector<std::int64_t> edge_lengths(std::int64_t width, std::int64_t block_n) {
   std::vector<std::int64_t> edges = {0,           1,
                                      block_n - 1, block_n,
@@ -36,7 +36,8 @@ std::vector<std::int64_t> edge_lengths(std::int64_t width, std::int64_t block_n)
   return edges;
 }
 
-// Positions of a row's candidates in the context of its sequence, all different.
+// Positions of a row's candidates in the context of its sequence. All differ, unless the row has
+// repeats.
 std::vector<std::int64_t> positions(const MlaShape& shape, const MlaSide& side, std::int64_t row,
                                     std::int64_t length, std::uint64_t seed) {
   const std::int64_t context = side.cache.context;
@@ -52,8 +53,8 @@ std::vector<std::int64_t> positions(const MlaShape& shape, const MlaSide& side, 
   return chosen;
 }
 
-// Which of a row's candidates, main before extra, are no holes. Exact fills keep a power of two of
-// them, evenly spread, so that the sum of equal weights is one.
+// Which of a row's candidates, those of main before those of extra, are no holes. Exact fills keep
+// a power of two of them, evenly spread, so that their equal weights add up to exactly 1.
 std::vector<bool> kept(const MlaShape& shape, const Step& step, std::int64_t row,
                        std::int64_t count) {
   std::vector<bool> keep(static_cast<std::size_t>(count), true);
@@ -74,8 +75,8 @@ std::vector<bool> kept(const MlaShape& shape, const Step& step, std::int64_t row
   return keep;
 }
 
-// A candidate to be skipped. What else but -1 an op on rows has to skip: rows right before and
-// right behind the workspace.
+// An index that has to be skipped: -1. For a workspace of rows also -2, and the two rows right
+// behind the workspace.
 std::int32_t hole(const MlaSide& side, std::uint64_t bits) {
   if (side.cache.layout != KvLayout::rows || bits % 2 == 0) return -1;
   const auto rows = static_cast<std::int32_t>(side.cache.num_blocks());
@@ -86,8 +87,9 @@ std::int32_t hole(const MlaSide& side, std::uint64_t bits) {
   }
 }
 
-// What stands where nothing may be read: no slot, a slot full of NaN, or another token. A prefill
-// may read a row that it is told not to use.
+// An index for places behind a row's candidates, which must not be used: a hole, a slot full of
+// NaN, or another token. In a workspace of rows another token replaces NaN, since a prefill kernel
+// may read, but not use, such a row.
 std::int32_t beyond(MlaCache& cache, const MlaSide& side, std::int64_t sequence,
                     std::uint64_t bits) {
   const bool rows = side.cache.layout == KvLayout::rows;
@@ -113,7 +115,7 @@ class SideFill {
         lead_(lead()),
         written_(lead_) {}
 
-  // What is in front of the first ragged row.
+  // Fills the entries in front of the first ragged row.
   void write_lead() {
     const std::uint64_t seed = seed_for(step_, side_.name, kLead);
     for (std::int64_t i = 0; i < lead_; ++i) {
@@ -125,7 +127,7 @@ class SideFill {
     return lengths_[static_cast<std::size_t>(request)];
   }
 
-  // `keep` starts with this side's first candidate.
+  // `keep` points to this side's first candidate.
   void write_row(std::int64_t row, std::vector<bool>::const_iterator keep) {
     const std::int64_t request = row / shape_.queries, sequence = request % side_.cache.sequences;
     const std::vector<std::int64_t> chosen =
@@ -144,7 +146,7 @@ class SideFill {
     }
   }
 
-  // Dead rows of dense indices; what lies behind the last ragged row.
+  // Fills dead rows of dense indices, or the entries behind the last ragged row.
   void write_dead() {
     const std::int64_t first_dead = step_.live * shape_.queries;
     if (shape_.ragged) {
@@ -167,7 +169,8 @@ class SideFill {
   }
 
  private:
-  // What the lengths leave room for: a call does not say how long its list is.
+  // Entries in front of the first ragged row. The list has a fixed size, so that there are at most
+  // as many as the lengths leave room for.
   std::int64_t lead() const {
     if (!shape_.ragged) return 0;
     const auto all = std::accumulate(lengths_.begin(), lengths_.end(), std::int64_t{0});
@@ -196,7 +199,7 @@ class SideFill {
   HostTensor& indices_;
   MlaCache cache_;
   std::int64_t lead_;
-  std::int64_t written_;  // candidates so far
+  std::int64_t written_;  // candidates written so far
 };
 
 void fill_candidates(const MlaShape& shape, const Step& step, TensorSet& tensors) {
@@ -221,9 +224,9 @@ void fill_candidates(const MlaShape& shape, const Step& step, TensorSet& tensors
   }
 }
 
-// Scores have a standard deviation of about 1; under adversarial fills also one so large that a
-// single candidate takes all, one so small that all weigh the same, and the values of one
-// dimension.
+// Real fills give scores with a standard deviation of about 1. Adversarial fills have four kinds of
+// rows: scores 8 times as large, so large that one candidate takes all the weight, so small that
+// all weigh the same, and queries with one dimension other than 0.
 double q_value(const MlaShape& shape, const Step& step, std::int64_t row, std::int64_t d,
                double noise) {
   if (step.fill == Fill::exact) return 0;
@@ -253,7 +256,7 @@ void fill_q(const MlaShape& shape, const Step& step, HostTensor& q) {
   fill_dead(q, live_rows, shape.rows() * shape.heads, step.dead_rows);
 }
 
-// Exact fills have finite sinks that take nothing or are one more term of weight 1: a share so
+// Sinks of exact fills are -60, whose share is lost, or 0, one more term of weight 1. A share so
 // small that only a wider format sees it would decide every tie of the output rounding.
 float finite_sink(const Step& step, std::int64_t head) {
   if (step.fill == Fill::exact) return head % 4 < 2 ? -60.0F : 0.0F;
@@ -295,8 +298,8 @@ std::vector<std::int32_t> mla_lengths(const MlaShape& shape, const MlaSide& side
   return lengths;
 }
 
-// Products of q with k and of p with v, several at a time in a vector; decoding a cache anew for
-// each tile of heads; barriers.
+// Simulated work: products of q with k and of p with v, several in a vector instruction; decoding
+// the caches once per tile of heads; barriers.
 double mla_cost(const MlaShape& shape) {
   constexpr std::int64_t kTile = 16, kThreads = 128, kBarriers = 4;
   constexpr double kProduct = 0.25, kDecode = 2.5;

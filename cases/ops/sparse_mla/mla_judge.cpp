@@ -45,7 +45,7 @@ reference::MlaCandidates candidates_of(const MlaSide& side, const TensorSet& ten
   return candidates;
 }
 
-// The problem as the reference sees it: blocks of a far cache are numbered as the host holds them.
+// The problem for the reference. Slots of far caches are converted to those of the host's cache.
 class MlaView {
  public:
   MlaView(const MlaShape& shape, const TensorSet& tensors) {
@@ -91,7 +91,8 @@ bool is_split(const reference::TilePlan& plan, std::int64_t request) {
   return plan.num_splits[r + 1] - plan.num_splits[r] > 1;
 }
 
-// A part without work says so in begin_req and promises nothing else; the pad is nobody's promise.
+// Expects a tile plan. For a part without work only begin_req is promised (compared); padding never
+// is.
 Expectation expect_tiles(const HostTensor& got, const reference::TilePlan& plan,
                          std::int64_t requests) {
   std::vector<std::int64_t> expected;
@@ -130,7 +131,7 @@ Expectations expect_outputs(const MlaShape& shape, const TensorSet& tensors, boo
   return expectations;
 }
 
-// A tensor's rows, one behind the other.
+// The rows of a tensor without the gaps between them.
 std::vector<float> packed(const HostTensor& tensor) {
   std::vector<float> values;
   for (std::int64_t row = 0; row < tensor.rows(); ++row) {
@@ -140,8 +141,8 @@ std::vector<float> packed(const HostTensor& tensor) {
   return values;
 }
 
-// Partial results against their own reference; then the outputs of split requests once more, from
-// the partial results that the device stored.
+// Expects the partial results of split requests. The outputs of these requests are then judged once
+// more, from the partial results that the device stored.
 void expect_splits(const MlaShape& shape, const reference::SparseMlaProblem& problem,
                    const reference::TilePlan& plan, const TensorSet& tensors,
                    const reference::Numerics& numerics, bool structured,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The verdict on a sparse MLA decode: its tile plan, the partial results of its splits, its
-// outputs, and the combination of the partial results as they are stored. And that on a prefill.
+// The verdict on a sparse MLA decode: its tile plan, the partial results of splits, the outputs,
+// and the combination of the partial results that the device stored. And the verdict on a prefill.
 #pragma once
 
 #include <cstdint>
@@ -16,27 +16,28 @@ namespace plumb::cases {
 
 inline constexpr std::int64_t kTileFields = 8;  // int32 of a tile; the last is padding
 
-// The plan that the lengths ask for. Every query of a request has as many candidates.
+// The tile plan that follows from the lengths. All queries of a request have as many candidates.
 reference::TilePlan mla_plan(const MlaShape& shape, const TensorSet& tensors);
 RowMask parts_with_work(const MlaShape& shape, const reference::TilePlan& plan);
-// Rows of a partial tensor whose slot belongs to a split request. Nobody promises the others.
+// Rows of a partial tensor whose slot belongs to a split request. Other rows are not promised.
 RowMask written_slots(const MlaShape& shape, const reference::TilePlan& plan,
                       std::int64_t rows_per_slot);
 
-// The set may lack lse, and the plan with the partial results.
-// `structured`: candidates weigh the same, and so do the errors of all heads and dimensions of a
-// request: a scale that is off by 2^-24 takes every tie of the output rounding along.
+// Expects all outputs of a decode. `tensors` may be without lse, and without the plan and partial
+// results. `structured`: all candidates have equal weights, so that heads and dimensions of a
+// request share their errors: a scale that is off by 2^-24 moves every tie of the output rounding.
 Expectations expect_mla(const MlaShape& shape, const TensorSet& tensors,
                         const reference::Numerics& numerics, bool structured, bool stores_partials);
-// "tiles" and "num_splits" of so many requests.
+// Expects "tiles" and "num_splits" of a plan for `requests` requests.
 Expectations expect_tile_plan(const TensorSet& tensors, const reference::TilePlan& plan,
                               std::int64_t requests);
-// Of judge_mla, what has no rows of requests, and outputs end to end.
+// Two parts of expect_mla: the plan, whose rows are no requests, and the outputs end to end.
 Expectations expect_mla_plan(const MlaShape& shape, const TensorSet& tensors);
 Expectations expect_mla_outputs(const MlaShape& shape, const TensorSet& tensors,
                                 const reference::Numerics& numerics, bool structured);
 
-// Of a shape with one query per request and `main` alone. The set may lack lse and max_logits.
+// Expects the outputs of a prefill, whose shape has one query per request and `main` alone.
+// `tensors` may be without lse and max_logits.
 Expectations expect_mla_prefill(const MlaShape& shape, const TensorSet& tensors,
                                 const reference::Numerics& numerics, bool structured);
 

@@ -15,21 +15,21 @@ namespace plumb::cases {
 
 using CacheOfRow = std::function<MlaCacheShape(const Row&)>;
 
-// A number of blocks: `count` in a case. A call has its blocks side by side, and the row parameter
-// `given` is their number.
+// Number of blocks. A case computes it with `count`. A recorded call has all its blocks side by
+// side, and the row parameter `given` is their number.
 Formula mla_blocks(const std::string& given, CacheOfRow cache_of,
                    std::int64_t (MlaCacheShape::*count)() const);
 
-enum class MlaLayouts { all, v4 };  // that an op has
+enum class MlaLayouts { all, v4 };  // cache layouts that an op supports
 
-// Which results the op gives: FlashMLA's all, ROCm's kernels the output alone   [2.10].
+// all: FlashMLA. out: ROCm's kernels (docs/operations, section 2.10).
 inline const ContractChoice kMlaOutputs{
     "outputs",
     {"all", "out"},
     "out: neither lse nor max_logits is written; their pointers are null",
     {{"*", "*", "plumb's kernels write each output that has a pointer"}}};
 
-// A paged cache and the prefix of its row parameters: "" or "extra_".
+// Members of a paged cache. `prefix` of its row parameters: "" or "extra_".
 struct MlaCacheMembers {
   TablePart<plumb_mla_cache> part;
   Formula page, blocks, layout, block_bytes, dialect;
@@ -40,11 +40,12 @@ struct MlaCacheMembers {
   void add_tensor(const std::string& name);
 };
 
-// <name>_indices, and <name>_lengths or <name>_indptr. `form` has to be known before.
+// Adds <name>_indices, and <name>_lengths or <name>_indptr. For a recorded call, `form` has to be
+// given before.
 void add_mla_candidates(TablePart<plumb_mla_candidates> candidates, const std::string& name,
                         const Formula& width, const Formula& requests, const Formula& queries);
 
-// Far blocks of a side's cache or workspace; nothing for other tensors.
+// Places far blocks of a side's cache or workspace. Does nothing for other tensors.
 void place_mla_cache(const MlaSide& side, TensorSpec& spec);
 
 }  // namespace plumb::cases

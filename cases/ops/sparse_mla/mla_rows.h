@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the rows of all sparse MLA ops say in the same words.
+// Row parameters and words that all sparse MLA ops share.
 #pragma once
 
 #include <string_view>
@@ -13,7 +13,7 @@
 
 namespace plumb::cases {
 
-// One of the words that a parameter may be; the first is the default. Throws BadRow.
+// Index of the row's word in `words`; 0 if the row has none. Throws BadRow for any other word.
 std::size_t choose_word(const Row& row, std::string_view parameter,
                         const std::vector<std::string_view>& words);
 template <class T>
@@ -24,12 +24,13 @@ T choose(const Row& row, std::string_view parameter,
   return words[choose_word(row, parameter, names)].second;
 }
 
-// Form, lengths, sinks, holes: what every sparse MLA has. The rest of the shape stays as it is.
+// Reads the members that every sparse MLA has (heads, form, lengths, sinks, holes, strides) into
+// `shape`. Its other members stay.
 void read_candidates(const Row& row, MlaShape& shape);
-// The parameters and words that read_candidates takes.
+// Append the parameters and words that read_candidates reads.
 std::vector<Parameter> with_candidate_parameters(std::vector<Parameter> parameters);
 std::vector<WordParameter> with_candidate_words(std::vector<WordParameter> words);
-// Throws BadRow for a combination that no kernel could mean.
+// Throws BadRow for combinations without meaning, such as ragged lists without lengths.
 void check_candidates(const Row& row, const MlaShape& shape);
 
 }  // namespace plumb::cases

@@ -35,14 +35,15 @@ constexpr std::int64_t kScalesOfToken = kMlaNope / kMlaScaleGroup;
 constexpr std::uint8_t kNanByte = 0xff;
 constexpr std::int64_t kRowsBehind = 2;
 
-// How the tokens of a sequence look under adversarial fills.
+// How tokens of a sequence look in adversarial fills.
 enum class TokenStyle { real, codes, binades };
 TokenStyle style_of(const Step& step, std::int64_t sequence) {
   if (step.fill != Fill::adversarial) return TokenStyle::real;
   constexpr std::array kStyles = {TokenStyle::codes, TokenStyle::binades, TokenStyle::real};
   return kStyles[(step.seed + static_cast<std::uint64_t>(sequence)) % kStyles.size()];
 }
-// Scale exponents of the styles that choose their own: codes reach 448, so 2^-7 makes them about 1.
+// Scale exponents of the styles codes and binades: codes reach 448, so that a scale of 2^-7 makes
+// values of about 1.
 constexpr int kCodeExponent = -7, kMostBinades = 12;
 
 void write_nan_codes(std::uint8_t* block, const MlaCacheShape& shape) {
@@ -54,7 +55,7 @@ void write_nan_codes(std::uint8_t* block, const MlaCacheShape& shape) {
   }
 }
 
-// Any code that is a number, the special ones (zeros, subnormals, the largest) as often as not.
+// A random code that is a number. Half of the codes are special: zeros, subnormals, the largest.
 std::uint8_t token_code(Dialect dialect, std::uint64_t bits) {
   constexpr std::array<std::uint8_t, 8> kSpecial = {0x00, 0x01, 0x07, 0x08, 0x7e, 0x81, 0x87, 0xfe};
   const auto code = static_cast<std::uint8_t>(bits & 0x100 ? kSpecial[bits & 7] : bits & 0xff);
@@ -62,7 +63,7 @@ std::uint8_t token_code(Dialect dialect, std::uint64_t bits) {
   return number ? code : static_cast<std::uint8_t>(0);
 }
 
-// Normal numbers, and one in 16 that is nearly nothing.
+// Writes RoPE dimensions: normal numbers, and every 16th is 2^-130.
 void write_rope(std::uint8_t* to, std::int64_t first, std::int64_t count, std::uint64_t seed) {
   for (std::int64_t i = 0; i < count; ++i) {
     const double value = i % 16 == 0 ? 0x1p-130 : normal(seed, first + i);
@@ -71,7 +72,7 @@ void write_rope(std::uint8_t* to, std::int64_t first, std::int64_t count, std::u
   }
 }
 
-// Codes and scales that a writer does not choose.
+// Writes tokens with codes and scales that no quantiser would choose.
 class CodeWriter {
  public:
   CodeWriter(const MlaCacheShape& shape, TokenStyle style, std::uint64_t seed)
@@ -95,7 +96,7 @@ class CodeWriter {
     }
     write_rope(token + kMlaDim + 4 * kV32Scales, kMlaDim, kMlaRope, seed_);
   }
-  // The same range of magnitudes, group by group.
+  // Writes a bf16 row with the same range of magnitudes, group by group.
   void write_row(std::uint8_t* row) const {
     for (std::int64_t i = 0; i < shape_.row_dims; ++i) {
       const int binade = exponent(i / kMlaScaleGroup) - kCodeExponent;
@@ -122,9 +123,9 @@ class CodeWriter {
   std::uint64_t seed_;
 };
 
-// Small integers, which every scale keeps; or values of a norm of the token's own, one dimension in
-// 64 an outlier.
-using TokenValues = std::array<float, kV32Dim>;  // the longest key
+// Values of a token. Exact fill: small integers, which scales that are powers of two keep. Other
+// fills: normal numbers with a norm per token; one dimension in 64 is an outlier.
+using TokenValues = std::array<float, kV32Dim>;  // as long as the longest key (V3.2)
 TokenValues token_values(Fill fill, std::uint64_t seed) {
   TokenValues values;
   const double scale = std::ldexp(1.0, static_cast<int>(integer(seed, kV32Dim, -2, 1)));
@@ -228,7 +229,7 @@ void MlaCache::write(std::int64_t pool_slot, std::int64_t sequence) {
 
 void MlaCache::write_values(std::uint8_t* block, std::int64_t offset,
                             std::span<const float, kV32Dim> values) {
-  // Small integers survive any power of two, but not any scale.
+  // Exact fills need scales that are powers of two: any other scale makes small integers inexact.
   const auto writing =
       step_.fill == Fill::exact ? reference::ScaleWriting::power_of_two : shape_.scale_writing;
   switch (shape_.layout) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Paged latent caches and workspaces of bf16 rows for attention cases. Every byte that no row may
-// read is NaN in its format: slots that nobody references, the pad byte of each scale row, the
-// padding of each block, block 0, and the rows behind those that an op knows of.
+// Paged latent caches, and workspaces of bf16 rows, for attention cases. Every byte that must not
+// be used is NaN in its format: slots that no row names, the pad byte of each row of scales, the
+// padding of each block, block 0, and the rows behind those that an op knows.
 #pragma once
 
 #include <cstdint>
@@ -16,40 +16,40 @@
 
 namespace plumb::cases {
 
-// One cache. A sequence owns `context` tokens in blocks of its own; block 0 belongs to nobody.
+// One cache. A sequence owns `context` tokens in blocks of its own. No sequence owns block 0.
 struct MlaCacheShape {
   std::int64_t page = 64, context = 0, sequences = 1;
   reference::Dialect dialect = reference::Dialect::e4m3fn;
   reference::KvLayout layout = reference::KvLayout::v4;
-  reference::ScaleReading scale_reading = reference::ScaleReading::fp32;  // v32
-  reference::ScaleWriting scale_writing = reference::ScaleWriting::fp32;  // v32
-  std::int64_t row_dims = reference::kMlaDim;                             // rows: of k
-  std::int64_t given_blocks = 0;  // of the cache; 0: as many as needed
+  reference::ScaleReading scale_reading = reference::ScaleReading::fp32;  // v32 only
+  reference::ScaleWriting scale_writing = reference::ScaleWriting::fp32;  // v32 only
+  std::int64_t row_dims = reference::kMlaDim;                             // rows: dims of k
+  std::int64_t given_blocks = 0;  // blocks of the cache; 0: as many as needed
   std::int64_t gap = 0;           // between blocks: tokens of v32, elements of rows
-  // v4: adversarial tokens hold NaN codes, and all scales but 2^-127 and NaN.
+  // v4: adversarial tokens have all codes, NaN too, and all scales except for 2^-127 and NaN.
   bool every_code = false;
-  // Blocks lie around 2^31 and 2^32 bytes into a sparse region, else side by side.
+  // Blocks lie around 2^31 and 2^32 bytes into a sparse region, otherwise side by side.
   bool far = false;
 
   std::int64_t blocks_per_sequence() const { return (context + page - 1) / page; }
   std::int64_t needed_blocks() const { return 1 + sequences * blocks_per_sequence(); }
   std::int64_t blocks() const { return given_blocks != 0 ? given_blocks : needed_blocks(); }
-  std::int64_t blocks_that_exist() const;  // these, and for rows some behind them
+  std::int64_t blocks_that_exist() const;  // blocks(), and two rows behind a workspace
   std::int64_t block_bytes() const;        // with the gap
   std::int64_t key_dims() const;
   std::int64_t address(std::int64_t block) const;   // number of a block on the device
-  std::int64_t num_blocks() const;                  // on the device, as an op is told
-  std::int64_t pool_slot(std::int64_t slot) const;  // a device's slot, in the host's blocks
+  std::int64_t num_blocks() const;                  // number of blocks that the op gets
+  std::int64_t pool_slot(std::int64_t slot) const;  // slot on the host of a slot on the device
 };
 
-// The cache of one step: all NaN, until a token is asked for.
+// The cache of one step. All of it is NaN at first; use() writes the tokens that rows name.
 class MlaCache {
  public:
   MlaCache(const MlaCacheShape& shape, const Step& step, std::uint64_t seed, HostTensor& bytes);
 
-  // Device's slot of a token, written on first use.
+  // Slot of a token on the device. Writes the token on first use.
   std::int32_t use(std::int64_t sequence, std::int64_t position);
-  // A slot full of NaN.
+  // A slot full of NaN, of block 0.
   std::int32_t unused(std::uint64_t salt) const;
 
  private:
@@ -67,7 +67,7 @@ class MlaCache {
   std::vector<bool> written_;
 };
 
-// Root mean square of the values of a sequence's tokens, roughly.
+// Approximate root mean square of the values of a sequence's tokens.
 double typical_value(const Step& step, std::int64_t sequence);
 
 }  // namespace plumb::cases

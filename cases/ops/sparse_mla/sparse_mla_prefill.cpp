@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Cases of sparse_mla_prefill: capacity and live count are query rows.
+// Cases of sparse_mla_prefill. The batch has live and padded query rows.
 #include "reference/sparse_mla/sparse_mla_prefill.h"
 
 #include <fmt/format.h>
@@ -21,7 +21,7 @@ namespace sparse_mla_prefill_cases {
 using reference::kMlaDim;
 using reference::KvLayout;
 
-// dims^-0.55, no power of two, and not the model's dims^-0.5.
+// dims^-0.55: neither a power of two nor the usual dims^-0.5, which a kernel may have hard-coded.
 constexpr float kSmScale512 = 0.0323520F, kSmScale576 = 0.0303227F;
 constexpr std::int64_t kWorkspaceGap = 24;  // elements
 
@@ -29,7 +29,8 @@ float sm_scale_of(const Row& row) {
   return row.integer("key_dims") == kMlaDim ? kSmScale512 : kSmScale576;
 }
 
-// Sequences a little longer than what a row attends to, one behind the other in the workspace.
+// Up to four sequences, a quarter longer than what a row attends to. The workspace has their tokens
+// in permuted order.
 MlaShape shape_of(const Row& row) {
   MlaShape shape;
   read_candidates(row, shape);

@@ -24,10 +24,10 @@ using reference::LogitWindow;
 using reference::SelectionError;
 using reference::WrongPlace;
 
-using Wrong = std::vector<std::vector<WrongPlace>>;  // by row
+using Wrong = std::vector<std::vector<WrongPlace>>;  // wrong places of each row
 
-// Places of a right row at which 0 instead of the index would be just as right: the one that holds
-// 0 and, where column 0 is a tie at the threshold that was not taken, every tie that was.
+// Number of places of a right row where 0 instead of the stored index would be right too: the place
+// that holds 0, or, if column 0 is an unselected tie at the threshold, all places with such a tie.
 std::int64_t indifferent_places(const LogitWindow& window, std::int32_t k,
                                 const std::int32_t* indices) {
   if (window.length <= k) return window.length > 0 ? 1 : 0;
@@ -43,12 +43,12 @@ std::int64_t indifferent_places(const LogitWindow& window, std::int32_t k,
                        [&](std::int32_t i) { return window.key(i) == least; });
 }
 
-// What patterns are read from: the wrong rows only.
+// The wrong rows, from which error patterns are named.
 struct SelectionEvidence {
   const HostTensor& indices;
   const TopKWindows& selection;
   const Wrong& wrong;
-  const std::vector<std::int64_t>& rows;  // the wrong ones
+  const std::vector<std::int64_t>& rows;  // numbers of the wrong rows
 
   bool every_place(const std::function<bool(std::int64_t row, const WrongPlace&)>& holds) const {
     return std::all_of(rows.begin(), rows.end(), [&](std::int64_t row) {
@@ -61,7 +61,7 @@ struct SelectionEvidence {
   }
 };
 
-// Right once the row's own start is taken off every index.
+// True if the row is right after its start is subtracted from every index.
 bool right_when_shifted(const SelectionEvidence& evidence, std::int64_t row) {
   const auto* got = evidence.indices.row<std::int32_t>(row);
   const auto start = static_cast<std::int32_t>(evidence.selection.starts[row]);
@@ -71,7 +71,7 @@ bool right_when_shifted(const SelectionEvidence& evidence, std::int64_t row) {
       .empty();
 }
 
-// Right for a window whose end lies `change` columns further.
+// True if the row is right for a window that ends `change` columns later.
 bool right_when_longer(const SelectionEvidence& evidence, std::int64_t row, std::int64_t change) {
   const TopKWindows& selection = evidence.selection;
   LogitWindow window = selection.windows[row];
@@ -86,12 +86,14 @@ bool all_rows(const SelectionEvidence& evidence,
                      [&](std::int64_t row) { return holds(evidence, row); });
 }
 
-// The poison of plumb that is neither 0 nor -1, which are indices and padding.
+// True if the place holds the poison 0x7b7b7b7b. The other poisons are 0 and -1, which may also be
+// an index or padding.
 bool holds_poison(const SelectionEvidence& evidence, std::int64_t row, const WrongPlace& place) {
   return evidence.got(row, place) == 0x7b7b7b7b;
 }
 
-// Every wrong row would be right if something about its window were different.
+// Names the pattern if every wrong row is right for another window: one that counts global columns,
+// or is one column longer or shorter.
 std::string name_other_window(const SelectionEvidence& evidence) {
   const std::int64_t row = evidence.rows.front();
   if (all_rows(evidence, right_when_shifted)) {
@@ -112,7 +114,8 @@ std::string name_other_window(const SelectionEvidence& evidence) {
   return "";
 }
 
-// 0, 1, … in all places of every wrong row. A few wrong places may hold their own number by chance.
+// True if every wrong row holds 0, 1, 2, ... in all places. With fewer than 4 wrong places this may
+// be chance.
 bool holds_first_columns(const SelectionEvidence& evidence) {
   constexpr std::size_t kFewPlaces = 4;
   std::size_t wrong = 0;
@@ -129,7 +132,7 @@ bool holds_first_columns(const SelectionEvidence& evidence) {
          });
 }
 
-// All wrong places have the same thing in common.
+// Names the pattern if all wrong places have the same kind of error.
 std::string name_common_error(const SelectionEvidence& evidence) {
   const auto only = [&](SelectionError error) {
     return evidence.every_place(
@@ -234,7 +237,7 @@ class SelectionTruth final : public Truth {
                        const ColumnRanges&) const override {
     return judge_top_k(indices, selection_, declared_);
   }
-  // The canonical one, in the declared order.
+  // Writes the reference's own selection, in the declared order, as the right values.
   void put(const HostTensor& indices, const RowMask&, const ColumnRanges&,
            RightValues& right) const override {
     const std::int32_t k = selection_.k;
@@ -252,7 +255,7 @@ class SelectionTruth final : public Truth {
   }
 
  private:
-  HostTensor logits_;  // which the windows look at
+  HostTensor logits_;  // keeps the data of the windows alive
   TopKWindows selection_;
   plumb_numerics declared_;
 };
@@ -282,7 +285,8 @@ double top_k_row_cost(std::int64_t columns, std::int64_t length, std::int64_t k)
   if (length <= k) return threads * kThreadStart + static_cast<double>(k);
   const double tiles = std::ceil(static_cast<double>(length) / (threads * kColumnsOfThread));
   const double searching = kPasses * (threads * kPassWaits + kBins * kBinVisits);
-  const double columns_once = 4 * static_cast<double>(length);  // in each of two visits
+  const double columns_once =
+      4 * static_cast<double>(length);  // of one visit to all columns; there are two
   return searching + tiles * threads * kTileWaits + 2 * columns_once;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the cases of both top-k operations share: the verdict on the indices of every row, and the
-// sentence that names a known way of being wrong.
+// Shared by the cases of both top-k ops: the verdict on the indices of every row, and the sentence
+// that names a known kind of error.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@
 
 namespace plumb::cases {
 
-// The order of reference::NanOrder.
+// The values stand in the order of reference::NanOrder.
 inline const ContractChoice kNanOrder{
     "nan_order",
     {"all_nan_top", "sign_ordered", "unspecified"},
@@ -25,11 +25,11 @@ inline const ContractChoice kNanOrder{
     {{"*", "unspecified", "a row with a NaN is free"},
      {"unspecified", "all_nan_top", "plumb's kernel of unspecified takes every NaN first"}}};
 
-// The order of plumb_zero_order.
+// The values stand in the order of plumb_zero_order.
 inline const ContractChoice kZeroOrder{
     "zeros", {"by_sign", "equal"}, "-0: below +0, as bits are ordered, or equal to it"};
 
-// Logits with gaps between columns and rows, and the indices of the largest of each row.
+// Adds logits with gaps between columns and rows, and the indices of each row's largest logits.
 template <class P>
 void add_selection(TablePart<P>& t, const Formula& num_rows, const Formula& all_columns) {
   const Formula rows = t.scalar("rows", &P::rows, num_rows);
@@ -46,7 +46,7 @@ void add_selection(TablePart<P>& t, const Formula& num_rows, const Formula& all_
   t.strides({{"indices_row_stride", &P::indices_row_stride}});
 }
 
-// What the rows of one launch had to select from.
+// The windows of columns from which the rows of one launch select.
 struct TopKWindows {
   std::vector<reference::LogitWindow> windows;
   std::vector<std::int64_t> starts;  // first column of each window
@@ -54,23 +54,23 @@ struct TopKWindows {
   std::int32_t k = 0;
 };
 
-// Every row of indices [rows, k] in the op's own meaning: any order and any choice among equal
-// logits is right, dead rows (empty windows) are all -1. All rows are compared. Where the set is
-// right, the order and the choice among equal logits have to be those that are declared.
+// Judges every row of indices [rows, k]. A row has to name a set of the k largest logits, with any
+// choice among equal ones. If the implementation declares an order, or a choice among equal logits,
+// the row also has to keep these. Rows with an empty window, such as padded ones, are all -1.
 TensorReport judge_top_k(const HostTensor& indices, const TopKWindows& selection,
                          const plumb_numerics& declared);
-// Of the tensors that add_selection() names.
+// Expects right indices in the tensors of add_selection().
 Expectation expect_top_k(const TensorSet& tensors, TopKWindows selection,
                          const plumb_numerics& declared);
 
-// Row::trivial must say what its shape is; throws BadRow where it does
-// not. `longest` is the length of the longest window that a live row can have.
+// Throws BadRow unless the row is marked trivial exactly as its shape is: "zero" if all windows are
+// empty, "identity" if none is longer than k. `longest`: longest window of a live row.
 void check_trivial(const Row& row, std::int64_t longest, std::int64_t k);
 
 // Simulated work of selecting k of `length` columns by one block, as
 // device/kernels/top_k/top_k_select.h does it. It takes wider blocks for logits with more columns.
 double top_k_row_cost(std::int64_t columns, std::int64_t length, std::int64_t k);
 inline constexpr double kTopKCheckedFactor = 4;
-inline constexpr double kTopKReferenceCost = 4;  // for each column
+inline constexpr double kTopKReferenceCost = 4;  // nanoseconds per column
 
 }  // namespace plumb::cases

@@ -20,7 +20,7 @@ constexpr std::array<std::string_view, static_cast<std::size_t>(LogitPattern::co
     "special_values", "threshold_ties", "negative",    "ascending", "descending",
     "signed_zeros",   "few_finite",     "few_nans",    "near_ties", "clusters"};
 
-// The logits of one window: element i is a pure function of these.
+// The logits of one window. A logit depends on these members and its column alone.
 struct Stream {
   std::uint64_t seed;
   std::int64_t length;
@@ -29,7 +29,7 @@ struct Stream {
 
   std::uint64_t bits(std::int64_t i) const { return random_bits(seed, i); }
   double fraction(std::int64_t i) const { return uniform(mix(seed, 1), i); }
-  // A different random number in [0, length) for every i.
+  // A random number in [0, length) for each i.
   std::int64_t any(std::int64_t i) const { return integer(mix(seed, 2), i, 0, length - 1); }
 };
 
@@ -60,7 +60,7 @@ float real_logit(const Stream& stream, double scale, std::int64_t i) {
   return static_cast<float>(scale * outlier * normal(mix(stream.seed, 5), i));
 }
 
-// Of either sign, if the contract takes both.
+// A NaN. It has the sign asked for only if the row's contract says where -NaN stands.
 float nan_logit(const Stream& stream, bool negative, std::uint32_t payload) {
   const bool sign = negative && stream.nan_of_both_signs;
   return std::bit_cast<float>((sign ? 0xffc00000u : 0x7fc00000u) | payload);
@@ -89,7 +89,7 @@ float tied_logit(const Stream& stream, std::int64_t i) {
 
 float near_tie(const Stream& stream, std::int64_t i) {
   const auto base = static_cast<std::uint32_t>(mix(stream.seed, 8));
-  // Finite: the exponent has a bit that is zero.
+  // The mask clears a bit of the exponent, so that the number is finite.
   const std::uint32_t finite = base & 0xfeffff00U;
   return std::bit_cast<float>(finite + static_cast<std::uint32_t>(stream.bits(i) % 200));
 }
@@ -99,7 +99,7 @@ float clustered(const Stream& stream, std::int64_t i) {
   const std::int64_t places = std::int64_t{1} << bits % 4;
   const std::int64_t period = std::max<std::int64_t>(stream.length / places, 1);
   const std::int64_t width = std::clamp<std::int64_t>(stream.k / 2 / places, 1, period);
-  // At the start, the middle or the end of its period.
+  // The winners of a period are at its start, in its middle or at its end.
   const std::int64_t first = static_cast<std::int64_t>(bits / 4 % 3) * (period - width) / 2;
   const std::int64_t at = i % period - first;
   const double fraction = stream.fraction(i);
@@ -139,7 +139,7 @@ float pattern_logit(const Stream& stream, LogitPattern pattern, std::int64_t i) 
   return 0;
 }
 
-// Adversarial rows take the patterns in turn, starting anywhere.
+// Adversarial rows have the patterns in turn. The seed chooses the first one.
 std::optional<LogitPattern> pattern_of(const WindowFill& how, std::int64_t row) {
   if (how.fill == Fill::exact) return std::nullopt;
   if (how.pattern || how.fill == Fill::real) return how.pattern;

@@ -12,7 +12,7 @@ namespace {
 using reference::is_free;
 using reference::LogitWindow;
 
-// Stands for "an index at the threshold": no index, and not the -1 behind the valid ones.
+// Stands for any index whose key equals the threshold. It is neither an index nor -1, the padding.
 constexpr std::int32_t kSomeEqualKey = -2;
 
 std::uint32_t least_key(const LogitWindow& window, const std::int32_t* indices, std::int32_t k) {
@@ -23,7 +23,7 @@ std::uint32_t least_key(const LogitWindow& window, const std::int32_t* indices, 
   return least;
 }
 
-// First place at which the order is not the declared one; k: none.
+// First place that contradicts the declared order; k: none.
 std::int32_t first_out_of_order(const LogitWindow& window, std::int32_t k,
                                 const std::int32_t* indices, plumb_index_order order) {
   for (std::int32_t i = 1; i < k; ++i) {
@@ -35,7 +35,7 @@ std::int32_t first_out_of_order(const LogitWindow& window, std::int32_t k,
   return k;
 }
 
-// Place of an index at the threshold for which one further left, with an equal key, was left out;
+// Place of a selected index at the threshold although a lower index with an equal key was left out;
 // k: none.
 std::int32_t first_not_lowest(const LogitWindow& window, std::int32_t k,
                               const std::int32_t* indices) {
@@ -55,10 +55,10 @@ std::int32_t first_not_lowest(const LogitWindow& window, std::int32_t k,
   return k;
 }
 
-// What is declared of a row and not so, in words, and where.
+// A declaration that a row breaks, in words, and the place where it does.
 struct BrokenPromise {
   std::int32_t place = 0;
-  const char* what = nullptr;  // null: kept
+  const char* what = nullptr;  // null: nothing is broken
 };
 BrokenPromise broken_promise(const LogitWindow& window, std::int32_t k, const std::int32_t* indices,
                              const plumb_numerics& declared) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Cases of top_k_per_row_decode: next_n rows per request, ends from sequence lengths. Capacity and
-// live count are requests.
+// Cases of top_k_per_row_decode: next_n rows per request, whose ends follow from sequence lengths.
+// The batch has live and padded requests.
 #include "reference/top_k/top_k_per_row_decode.h"
 
 #include <plumb/ops/top_k.h>

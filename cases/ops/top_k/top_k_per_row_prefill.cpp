@@ -18,7 +18,7 @@ namespace top_k_per_row_prefill_cases {
 
 using P = plumb_top_k_per_row_prefill_params;
 
-// A call does not say whose window a row has: all columns are one.
+// A recorded call does not say which request a row belongs to: all its columns are one window.
 Formula members(TablePart<P>& t) {
   t.given(parameter("requests"), 1);
   t.given(parameter("lead"), 0);

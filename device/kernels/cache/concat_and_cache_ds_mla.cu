@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// concat_and_cache_ds_mla: a token is 32 lanes of 16 columns (group_quant.h), eight to a tile of
-// 128, which are quantised; eight of the lanes also copy a vector of RoPE each. A block takes
-// kTokensOfBlock tokens, each thread the same columns of every kTokensAtOnce-th of them, all loaded
-// before the first is needed. Legal: any tokens that fit the grid's x, any page.
+// concat_and_cache_ds_mla: 32 lanes take a token, 16 columns each (group_quant.h). Eight lanes make
+// a tile of 128 columns, which are quantised with one scale. Eight lanes also copy a vector of RoPE
+// each. A block takes kTokensOfBlock tokens. A thread has the same columns of every
+// kTokensAtOnce-th token, and loads all before it uses the first. Legal: any tokens that fit the
+// grid's x, any page.
 #include "device/kernels/quantization/group_quant.h"
 #include "device/simt.h"
 
@@ -18,7 +19,7 @@ constexpr int kTokenThreads = kLatent / kLaneColumns, kLanes = kTile / kLaneColu
 constexpr int kTokensAtOnce = kQuantBlock / kTokenThreads, kTokensOfThread = 2;
 constexpr int kTokensOfBlock = kTokensAtOnce * kTokensOfThread;
 
-// This thread's columns, codes and the scale of their tile.
+// Stores the codes of this thread's columns. The first lane of a tile also stores the tile's scale.
 PLUMB_DEVICE void store_quantized(const plumb_concat_and_cache_ds_mla_params& p,
                                   const LaneColumns& bits, float amax, plumb_format dialect,
                                   bool whole, int lane, std::uint8_t* entry) {
@@ -63,7 +64,7 @@ PLUMB_DEVICE void cache_tokens(const plumb_concat_and_cache_ds_mla_params& p, pl
   }
 }
 
-// One dialect at a time: the encoder of the other one is not in the way.
+// The dialect is a constant in each branch, so that no code of the other encoder is compiled in.
 template <bool whole>
 PLUMB_KERNEL PLUMB_BOUNDS(kQuantBlock, 8) void concat_and_cache_ds_mla_kernel(
     plumb_concat_and_cache_ds_mla_params p) {

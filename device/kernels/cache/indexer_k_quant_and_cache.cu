@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// indexer_k_quant_and_cache: eight lanes per quant block of one key (group_quant.h). Blocks of 128
-// columns in rows that are made of whole vectors go sixteen columns per lane, four blocks per
-// thread, all loaded before the first is needed; others a column at a time. Legal: any tokens that
-// fit the grid's x; any page, in the shuffled layout 1 or a multiple of 16.
+// indexer_k_quant_and_cache: eight lanes take a quant block of one key (group_quant.h). If quant
+// blocks have 128 columns and rows consist of whole vectors, a lane takes sixteen columns at once
+// and a thread takes four blocks, all loaded before the first is used. Otherwise a lane takes a
+// column at a time. Legal: any tokens that fit the grid's x; any page; in the shuffled layout page
+// 1 or a multiple of 16.
 #include "device/kernels/quantization/group_quant.h"
 #include "device/simt.h"
 
@@ -13,7 +14,7 @@ namespace {
 
 constexpr int kShuffleTile = 16;
 
-// Byte of a block at which dimension `dim` of the token at `offset` lies.
+// Byte offset, within a cache block, of dimension `dim` of the token at `offset`.
 PLUMB_DEVICE std::int64_t code_offset(const plumb_indexer_k_quant_and_cache_params& p,
                                       std::int64_t offset, std::int64_t dim) {
   if (!p.shuffled || p.cache.page == 1) return offset * p.head_dim + dim;
@@ -22,14 +23,14 @@ PLUMB_DEVICE std::int64_t code_offset(const plumb_indexer_k_quant_and_cache_para
          dim % kShuffleTile;
 }
 
-// Where a key's part is to go, and with which scale.
+// Where the codes of a key's quant block go, and the scale to divide by.
 struct KeyPart {
   std::uint8_t* block;
   std::int64_t offset, begin;
   float scale;
 };
 
-// Stores the scale of quant block `group`.
+// Computes and stores the scale of quant block `group`.
 PLUMB_DEVICE KeyPart store_scale(const plumb_indexer_k_quant_and_cache_params& p, std::int64_t slot,
                                  std::int64_t group, float amax, plumb_format dialect) {
   const float exact = at_least(p.amax_floor, amax) / quantisation_largest(dialect);
@@ -61,7 +62,7 @@ PLUMB_KERNEL void indexer_k_quant_and_cache_kernel(plumb_indexer_k_quant_and_cac
 constexpr int kVectorBlock = kGroupLanes * kLaneColumns;
 constexpr int kGroupsAtOnce = kQuantBlock / kGroupLanes, kGroupsOfThread = 4;
 constexpr int kGroupsOfBlock = kGroupsAtOnce * kGroupsOfThread;
-static_assert(kLaneColumns == kShuffleTile);  // so that a lane's codes are neighbours in any layout
+static_assert(kLaneColumns == kShuffleTile);  // so that a lane's codes are adjacent in each layout
 
 PLUMB_DEVICE void store_columns(const plumb_indexer_k_quant_and_cache_params& p,
                                 const KeyPart& part, const LaneColumns& bits,
@@ -99,7 +100,7 @@ PLUMB_DEVICE void cache_blocks(const plumb_indexer_k_quant_and_cache_params& p,
   }
 }
 
-// One dialect at a time: the encoder of the other one is not in the way.
+// The dialect is a constant in each branch, so that no code of the other encoder is compiled in.
 PLUMB_KERNEL PLUMB_BOUNDS(kQuantBlock, 6) void indexer_k_quant_and_cache_vectors(
     plumb_indexer_k_quant_and_cache_params p) {
   if (p.cache.dialect == PLUMB_E4M3FN) return cache_blocks(p, PLUMB_E4M3FN);

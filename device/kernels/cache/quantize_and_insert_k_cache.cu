@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// quantize_and_insert_k_cache: a token is 32 lanes of 16 columns (group_quant.h), four to a group
-// of 64: seven groups are quantised, the last (RoPE) is copied. A block takes kTokensOfBlock
-// tokens, each thread the same columns of every kTokensAtOnce-th of them, all loaded before the
-// first is needed. Legal: any tokens that fit the grid's x, any page.
+// quantize_and_insert_k_cache: 32 lanes take a token, 16 columns each (group_quant.h). Four lanes
+// make a group of 64 columns. Seven groups are quantised, the last (RoPE) is copied. A block takes
+// kTokensOfBlock tokens. A thread has the same columns of every kTokensAtOnce-th token, and loads
+// all before it uses the first. Legal: any tokens that fit the grid's x, any page.
 #include "device/kernels/quantization/group_quant.h"
 #include "device/kernels/sparse_mla/mla_cache.h"
 #include "device/simt.h"
@@ -20,7 +20,7 @@ constexpr int kLanes = kGroup / kLaneColumns, kTokenThreads = kGroups * kLanes;
 constexpr int kTokensAtOnce = kQuantBlock / kTokenThreads, kTokensOfThread = 4;
 constexpr int kTokensOfBlock = kTokensAtOnce * kTokensOfThread;
 
-// Where a token's slot lies.
+// Where a token's codes and scales lie in the cache.
 struct SlotBytes {
   std::uint8_t* data;
   std::uint8_t* scales;
@@ -32,8 +32,8 @@ PLUMB_DEVICE SlotBytes bytes_of(const plumb_paged_cache& cache, std::int64_t slo
   return {block + offset * kTokenBytes, block + cache.page * kTokenBytes + offset * kScaleBytes};
 }
 
-// This thread's columns, codes and the scale of their group. A quotient by a power of two is the
-// product with its inverse, bit for bit.
+// Stores the codes of this thread's columns. The first lane of a group also stores the group's
+// scale. The product with the inverse of a power of two equals the quotient, bit for bit.
 PLUMB_DEVICE void store_quantized(const LaneColumns& bits, float amax, float amax_floor,
                                   plumb_format dialect, bool whole, std::uint8_t* data,
                                   std::uint8_t* scale_byte) {
@@ -83,7 +83,7 @@ PLUMB_DEVICE void insert_tokens(const plumb_quantize_and_insert_k_cache_params& 
   }
 }
 
-// One dialect at a time: the encoder of the other one is not in the way.
+// The dialect is a constant in each branch, so that no code of the other encoder is compiled in.
 template <bool whole>
 PLUMB_KERNEL PLUMB_BOUNDS(kQuantBlock, 8) void quantize_and_insert_k_cache_kernel(
     plumb_quantize_and_insert_k_cache_params p) {

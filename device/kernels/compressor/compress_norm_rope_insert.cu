@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// compress_norm_rope_insert: block t does token t and returns where the token closes no group.
-// Thread i has the channels i, i + kThreads, ...: it goes through the window of each twice, for the
-// largest score and for the sums. Legal launch: grid_x = tokens, kThreads threads.
+// compress_norm_rope_insert: block t takes token t, and returns if the token closes no group or has
+// no slot. Thread i has channels i, i + kThreads, .... It reads the window of each channel twice:
+// for the largest score, then for the sums. Legal launch: grid_x = tokens, kThreads threads.
 #include <plumb/ops/cache.h>
 #include <plumb/ops/compressor.h>
 
@@ -39,10 +39,10 @@ PLUMB_DEVICE float state_value(const Params& p, const std::uint8_t* state, std::
   return reinterpret_cast<const float*>(state)[i];
 }
 
-// The window of one token.
+// The positions whose partial states are compressed into one state.
 struct ChannelWindow {
   const std::int32_t* blocks;
-  std::int64_t first, positions, width;  // first: may be below 0
+  std::int64_t first, positions, width;  // first: may be negative
 };
 
 PLUMB_DEVICE ChannelWindow window_of(const Params& p, std::int64_t token) {
@@ -90,8 +90,8 @@ PLUMB_DEVICE float sum_of_block(float value, float* wave_sums) {
   return sum;
 }
 
-// Channel d of the normalised state after the rotation. `angles`: the row of the group's first
-// token.
+// Channel d of the normalised state after RoPE. `angles`: cosines and sines of the group's first
+// position.
 PLUMB_DEVICE float rotated(const Params& p, const float* state, const float* angles, int d) {
   const int i = d - static_cast<int>(p.head_dim - kRopeDim);
   if (i < 0) return state[d];
@@ -102,7 +102,7 @@ PLUMB_DEVICE float rotated(const Params& p, const float* state, const float* ang
 
 PLUMB_DEVICE float stored_bf16(float value) { return load_bf16(store_bf16(value)); }
 
-// UE8M0 of the scale of channels [first, first + count), which are rounded to bf16.
+// UE8M0 code of the scale of channels [first, first + count), whose values are rounded to bf16.
 PLUMB_DEVICE std::uint8_t group_scale(const Params& p, const float* state, int first, int count) {
   float amax = 0;
   for (int d = first; d < first + count; ++d) {
@@ -122,7 +122,7 @@ PLUMB_DEVICE std::uint8_t code_of(float value, std::uint8_t scale) {
   return encode_e4m3(stored_bf16(value) * inverse, PLUMB_E4M3FN);
 }
 
-// Where a state goes: its page, and its place in it.
+// Where a state is stored: the start of its page, and its index in the page.
 struct StatePlace {
   std::uint8_t* page;
   std::int64_t offset;
@@ -248,7 +248,7 @@ OpEntry compress_norm_rope_insert() {
            .accumulator = PLUMB_F32,
            .chains = kThreads,
            .probability = PLUMB_F32,
-           .function_ulp = 2,  // of exp2_approx and rsqrt_approx, on every back end
+           .function_ulp = 2,  // exp2_approx and rsqrt_approx: within 2 ulp on every back end
            .deterministic = 1}};
 }
 

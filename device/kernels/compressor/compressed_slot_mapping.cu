@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// compressed_slot_mapping: thread t of the grid does row t of the buffer. Legal launch: any grid
-// with a thread per row.
+// compressed_slot_mapping: thread t of the grid takes row t of the buffer. Legal launch: any grid
+// with at least a thread per row.
 #include <plumb/ops/compressor.h>
 
 #include "device/kernels/block_table.h"

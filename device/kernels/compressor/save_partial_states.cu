@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// save_partial_states: block t does token t, thread i the columns i, i + block, ... of its state.
+// save_partial_states: block t takes token t, thread i the columns i, i + block, ... of its state.
 // Legal launch: grid_x = tokens, any block.
 #include <plumb/ops/compressor.h>
 

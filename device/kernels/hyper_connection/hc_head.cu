@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// hc_head: the gated sum of the four streams before the LM head. Block b takes token b; its threads
-// share the columns, eight at a time, first for the mean square, then for the four mixes, then for
-// the sum. Launch: token_shape.
+// hc_head: the gated sum of the four streams before the LM head. Block b takes token b. Its threads
+// share the columns, eight at a time, in three passes: mean square, four mixes, sum. Launch:
+// token_shape.
 #include "device/kernels/hyper_connection/hyper_connection.h"
 
 namespace plumb::device::PLUMB_KERNEL_SET {
 
-// Where the back end has clusters of blocks and a kernel for them (PLUMB_CLUSTERED_HEAD:
-// device/cuda/hc_head_cluster.cu), with the numerics below. PLUMB_UNSUPPORTED: not at this shape.
+// The kernel with clusters of blocks, if the back end has it (PLUMB_CLUSTERED_HEAD:
+// device/cuda/hc_head_cluster.cu). Its numerics are those below. PLUMB_UNSUPPORTED: not for this
+// shape.
 #ifdef PLUMB_CLUSTERED_HEAD
 plumb_status launch_clustered_hc_head(const plumb_hc_head_params& p);
 #else
@@ -21,7 +22,7 @@ namespace {
 
 using Params = plumb_hc_head_params;
 
-// visit(h, streams) for each eight columns of this thread.
+// Calls visit(h, streams) for each eight columns of this thread, of which h is the first.
 template <class Visit>
 PLUMB_DEVICE void each_columns(const Params& p, bool whole, const Visit& visit) {
   const std::uint16_t* streams = p.hidden_states + block_index_x() * p.hidden_token_stride;
@@ -51,7 +52,7 @@ PLUMB_DEVICE float inverse_rms(const Params& p, bool whole, float* per_wave) {
   return rsqrt_approx(total / static_cast<float>(kStreams * p.hidden) + p.rms_eps);
 }
 
-// Eight weights from `from` on; zeros behind the row's end.
+// Loads eight weights. Those behind the row's end are 0.
 PLUMB_DEVICE void load_weights(const float* from, std::int64_t count, bool whole, float* weights) {
   if (whole) {
     const Vector<float> low = load_vector(from), high = load_vector(from + 4);
@@ -63,7 +64,7 @@ PLUMB_DEVICE void load_weights(const float* from, std::int64_t count, bool whole
   for (int i = 0; i < kBf16x8; ++i) weights[i] = i < count ? from[i] : 0;
 }
 
-// This thread's share of the four mixes. The old variant rounds x * r to bf16 and multiplies that.
+// Adds this thread's part of the four mixes. PLUMB_ROUND_TWICE multiplies x * r rounded to bf16.
 PLUMB_DEVICE void add_products(const Params& p, bool whole, float r, float* mixes) {
   each_columns(p, whole, [&](std::int64_t h, StreamColumns streams) {
     if (p.rounding == PLUMB_ROUND_TWICE) {
@@ -133,8 +134,8 @@ plumb_status launch_hc_head(const void* params) {
 }  // namespace
 
 OpEntry hc_head() {
-  // A thread adds up 32 terms as a tree, what comes of each in order, and a tree joins the up to
-  // 256 threads: for every hidden no deeper than 64 chains would be.
+  // A thread adds 32 products as a tree and the results of its vectors in order, and a tree adds up
+  // at most 256 threads. For every `hidden` this is no deeper than 64 chains.
   return {"hc_head",
           launch_hc_head,
           {.product = PLUMB_F32,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the kernels of the hyper-connection ops share: sigmoid, a sum over the block, a token's four
-// streams eight columns at a time, their gated sum and their mixture.
+// Shared by the kernels of the hyper-connection ops: sigmoid, a sum over the block, loads of eight
+// columns of a token's four streams, their gated sum and their mixture.
 #pragma once
 
 #include <plumb/ops/hyper_connection.h>
@@ -15,8 +15,8 @@
 namespace plumb::device::PLUMB_KERNEL_SET {
 
 inline constexpr int kStreams = 4;
-// Kernels with one block per token: its threads share the vectors of eight columns (bf16.h), thread
-// t takes t, t + block, ..., and no more of them than the row has use for.
+// For kernels with one block per token. Thread t takes the vectors of eight columns (bf16.h) t, t +
+// block, .... A block has no more threads than a row has vectors, rounded up to whole waves.
 inline constexpr int kMostTokenThreads = 256;
 inline constexpr int kMostWaves = 8;
 
@@ -27,8 +27,8 @@ inline LaunchShape token_shape(std::int64_t tokens, std::int64_t hidden, int wav
   return {tokens, 1, static_cast<int>((threads + wave - 1) / wave) * wave, 0};
 }
 
-// Whether rows are made of whole vectors: with all of these widths and strides, from all of these
-// addresses on.
+// Whether kernels may access whole vectors: all these widths and strides are multiples of eight
+// elements, and all these addresses multiples of 16 bytes.
 inline bool are_whole(std::initializer_list<std::int64_t> lengths) {
   for (const std::int64_t length : lengths) {
     if (length % kBf16x8 != 0) return false;
@@ -45,8 +45,8 @@ PLUMB_DEVICE inline float sigmoid(float z) {
   return 1.0F / (1.0F + exp2_approx(-z * kLog2E));
 }
 
-// The sum of `value` over all threads, as a tree; every thread gets it. `per_wave` is shared memory
-// for kMostWaves numbers that nobody has used since the last barrier.
+// Sum of `value` over all threads of the block, as a tree; each thread gets it. `per_wave`: shared
+// memory for kMostWaves floats that no thread has used since the last barrier.
 PLUMB_DEVICE inline float block_tree_sum(float value, float* per_wave) {
   for (int offset = wave_size() / 2; offset > 0; offset /= 2) {
     value += shuffle_xor(whole_wave(), value, offset, wave_size());
@@ -65,7 +65,7 @@ PLUMB_DEVICE inline float tree_sum_of_8(const float* values) {
          ((values[4] + values[5]) + (values[6] + values[7]));
 }
 
-// Eight columns of a token's four streams, as they are stored and as numbers.
+// Eight columns of a token's four streams, as stored bits and as floats.
 struct StreamBits {
   Bf16x8 at[kStreams];
 };
@@ -97,7 +97,7 @@ PLUMB_DEVICE inline StreamColumns load_streams(const std::uint16_t* streams,
   return decode_streams(load_stream_bits(streams, slot_stride, h, hidden, whole));
 }
 
-// sum_j gates[j] * streams[j, column], j ascending, of each column.
+// For each column: the sum over j, ascending, of gates[j] * streams[j, column].
 PLUMB_DEVICE inline void gated_sum(const StreamColumns& streams, const float* gates, float* sums) {
   PLUMB_UNROLL
   for (int i = 0; i < kBf16x8; ++i) {
@@ -107,7 +107,7 @@ PLUMB_DEVICE inline void gated_sum(const StreamColumns& streams, const float* ga
   }
 }
 
-// One column of stream n after a sublayer: post[n] x + sum_m comb[m, n] residual[m].
+// One column of stream n after a sublayer: post[n] * x + sum_m comb[m, n] * residual[m].
 PLUMB_DEVICE inline float mixed_stream(const float* post, const float* comb, int n, float x,
                                        const float* residual) {
   float sum = post[n] * x;
@@ -116,7 +116,7 @@ PLUMB_DEVICE inline float mixed_stream(const float* post, const float* comb, int
   return sum;
 }
 
-// Eight columns from h on, of all four streams.
+// Computes and stores eight columns, from h on, of all four streams.
 PLUMB_DEVICE inline void store_mixed_columns(const plumb_mhc_post_params& p, std::int64_t token,
                                              std::int64_t h, const float* post, const float* comb,
                                              bool whole) {

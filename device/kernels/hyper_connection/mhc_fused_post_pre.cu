@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// mhc_fused_post_pre. Up to unrounded_rows tokens the kernel that makes the partial sums also makes
-// the streams: it adds up what it has in fp32 and stores it rounded. With more, a kernel of its own
-// stores the streams first and the sums are of what is stored. Maps and shapes:
-// device/kernels/hyper_connection/mhc_mixing.h.
+// mhc_fused_post_pre. For up to unrounded_rows tokens, the kernel of the partial sums also makes
+// the streams: it adds up their fp32 values and stores them rounded. For more tokens, another
+// kernel stores the streams first, and the sums use the stored values. Thread maps and launch
+// shapes: device/kernels/hyper_connection/mhc_mixing.h.
 #include "device/kernels/hyper_connection/mhc_mixing.h"
 
 namespace plumb::device::PLUMB_KERNEL_SET {
@@ -72,7 +72,7 @@ Mixing fused_mixing(const Params& p) {
   return mixing;
 }
 
-// Streams that are not rounded are no operands of a matrix unit.
+// Matrix units take only rounded streams, so small batches keep the numerics of the other kernels.
 void fused_numerics_of(const void* params, plumb_numerics* numerics) {
   const auto& p = *static_cast<const Params*>(params);
   if (p.tokens > p.unrounded_rows) mixing_numerics_of<Params, fused_mixing>(params, numerics);

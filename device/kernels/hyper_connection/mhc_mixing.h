@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The mixing of mhc_pre and of the ops that fuse it, in two stages with the per-split sums between
-// them, which callers may look at.
+// The mixing of mhc_pre and of the ops that fuse it, in two stages. Callers can read the sums of
+// each split between the stages.
 //
-// mix_partials: block (tile, split) takes 64 tokens and one part of K. Wave w owns rows
-// 16w .. 16w+15 of the tile: lane l works on row l % 16 and on every (wave / 16)-th k from l / 16,
-// so that lanes l, l + 16, ... add up one row between them. Launch: partials_shape.
+// mix_partials: block (tile, split) takes 64 tokens and one part of K. Wave w has rows 16 w .. + 15
+// of the tile. Lane l has row l % 16 and every (wave size / 16)-th k, from l / 16 on. So lanes l, l
+// + 16, ... together add up one row. Launch: partials_shape.
 //
-// mix_outputs: the first blocks iterate Sinkhorn, one thread per token. Each block behind them
-// takes a token; 8 threads make the gates, all share the columns of layer_input. Launch:
+// mix_outputs: the first blocks run Sinkhorn, one thread per token. Each block behind them takes
+// one token: 8 threads compute the gates, and all threads share the columns of layer_input. Launch:
 // outputs_shape.
 #pragma once
 
@@ -22,12 +22,12 @@ namespace plumb::device::PLUMB_KERNEL_SET {
 inline constexpr int kMixes = 24, kFirstPost = 4, kFirstComb = 8;
 inline constexpr int kRowsPerWave = 16, kWavesPerTile = 4;
 inline constexpr int kTileRows = kRowsPerWave * kWavesPerTile;
-inline constexpr int kChunk = 64;  // columns of fn that are staged at a time
+inline constexpr int kChunk = 64;  // columns of fn in shared memory at a time
 inline constexpr int kStaged = kMixes * kChunk;
 
-// Arguments of both stages, whichever op they belong to.
+// Arguments of both stages, for every op that mixes.
 struct Mixing {
-  const std::uint16_t* streams;  // bf16 [tokens, 4, hidden], what layer_input is made of
+  const std::uint16_t* streams;  // bf16 [tokens, 4, hidden], input of layer_input
   const float* fn;               // [24, depth]
   const float* scale;
   const float* base;
@@ -38,17 +38,17 @@ struct Mixing {
   float* partial_mixes;
   float* partial_square_sums;
   std::int64_t tokens, hidden;
-  std::int64_t depth;  // K: 4 * hidden, or hidden where fn has been summed over equal streams
+  std::int64_t depth;  // K: 4 * hidden, or hidden if fn has been summed over equal streams
   std::int64_t token_stride, slot_stride;
   std::int64_t post_row_stride, comb_token_stride, layer_input_row_stride;
   int splits, sinkhorn_iterations;
   float rms_eps, pre_eps, sinkhorn_eps, norm_eps, post_mult;
-  bool
-      bf16_split;  // the mixes are of the streams in bf16, and of fn as the sum of two bf16 numbers
-  bool bf16_mixes;  // the mixes, their splits added, are rounded to bf16
+  // multiply bf16 streams with fn as the sum of two bf16 numbers
+  bool bf16_split;
+  bool bf16_mixes;  // round the mixes to bf16 after adding their splits
 };
 
-// From the parameters of an op, but for its streams. All name these fields alike.
+// A Mixing from an op's parameters, without its streams. All ops name these members alike.
 template <class Params>
 Mixing mixing_of(const Params& p, std::int64_t depth) {
   Mixing m{};
@@ -77,7 +77,7 @@ Mixing mixing_of(const Params& p, std::int64_t depth) {
   return m;
 }
 
-// `params`: of an op that mixes.
+// `Params`: the parameters of an op that mixes.
 template <class Params>
 bool is_legal_mixing(const Params& p) {
   return p.tokens >= 0 && p.hidden >= 1 && p.splits >= 1 &&
@@ -99,7 +99,7 @@ PLUMB_DEVICE inline std::int64_t part_begin(const Mixing& p, int split) {
   return p.depth * split / p.splits;
 }
 
-// The sum of two bf16 numbers that is next to it. fp32 holds it.
+// `weight` rounded to the sum of two bf16 numbers, which fp32 holds exactly.
 PLUMB_DEVICE inline float two_bf16(float weight) {
   const float high = load_bf16(store_bf16(weight));
   return high + load_bf16(store_bf16(weight - high));
@@ -115,7 +115,7 @@ PLUMB_DEVICE inline void stage_weights(const Mixing& p, std::int64_t first, int 
   }
 }
 
-// x_of(token, k) is called once for each k of the part by one lane.
+// x_of(token, k): element k of a token's streams. Called once for each k of the part, by one lane.
 template <class Element>
 PLUMB_DEVICE inline void mix_partials(const Mixing& p, const Element& x_of, float* weights) {
   const std::int64_t first_token = static_cast<std::int64_t>(block_index_x()) * kTileRows;
@@ -148,7 +148,7 @@ PLUMB_DEVICE inline void mix_partials(const Mixing& p, const Element& x_of, floa
       mixes[c] += shuffle_xor(all_lanes(), mixes[c], offset, wave_size());
     }
   }
-  // Now all lanes of a row hold its sums. One of them stores the square sum; they share the mixes.
+  // All lanes of a row now hold its sums. One of them stores the square sum; they share the mixes.
   const std::int64_t out_row = split * p.tokens + first_token;
   const int tile_row = kRowsPerWave * wave_index() + lane_index();
   if (lane_index() < kRowsPerWave && tile_row < rows_in_tile) {
@@ -161,7 +161,7 @@ PLUMB_DEVICE inline void mix_partials(const Mixing& p, const Element& x_of, floa
   }
 }
 
-// mix * r * scale + base of one column, the splits added in order.
+// Logit of one mix: mix * r * scale + base. Splits are added in order.
 PLUMB_DEVICE inline float logit_of(const Mixing& p, std::int64_t token, int mix) {
   float sum = 0, square_sum = 0;
   for (int split = 0; split < p.splits; ++split) {
@@ -184,7 +184,7 @@ PLUMB_DEVICE inline void store_comb(const Mixing& p, std::int64_t token, const f
   }
 }
 
-// What one norm weight column makes of the rounded y.
+// Eight columns of layer_input: rounded y times r times the norm weight, rounded.
 PLUMB_DEVICE inline Bf16x8 normalized_input(const Mixing& p, const Bf16x8& y, float r,
                                             std::int64_t h, bool whole) {
   float values[kBf16x8], weights[kBf16x8];
@@ -195,7 +195,7 @@ PLUMB_DEVICE inline Bf16x8 normalized_input(const Mixing& p, const Bf16x8& y, fl
   return round_bf16x8(values);
 }
 
-// Eight columns of y, rounded; adds to the sum of its squares before that rounding.
+// Eight columns of y, rounded. Adds their squares before rounding to square_sum.
 PLUMB_DEVICE inline Bf16x8 input_columns(const StreamBits& streams, const float* pre,
                                          float& square_sum) {
   float y[kBf16x8], squares[kBf16x8];
@@ -206,9 +206,9 @@ PLUMB_DEVICE inline Bf16x8 input_columns(const StreamBits& streams, const float*
   return round_bf16x8(y);
 }
 
-// The vectors of a token's streams that a thread keeps: loaded before the gates are known. With a
-// norm, what they give is kept until its mean square is known; of rows with more vectors than that,
-// the rest is stored first and read back by the thread that stored it.
+// Vectors of a token's streams that a thread keeps in registers: it loads them before the gates are
+// known. With a norm, their y is kept until the mean square is known. If a row has more vectors,
+// the y of the others is stored first, and the same thread reads it back.
 inline constexpr int kKept = 4;
 struct KeptStreams {
   StreamBits at[kKept];
@@ -266,7 +266,7 @@ PLUMB_DEVICE inline void store_layer_input(const Mixing& p, std::int64_t token,
   }
 }
 
-// Sinkhorn takes one thread of each token long; other blocks move the columns meanwhile.
+// A thread needs long for the Sinkhorn iteration of a token. Meanwhile other blocks do the columns.
 PLUMB_DEVICE inline void mix_combs(const Mixing& p) {
   const std::int64_t token = block_index_x() * std::int64_t{block_size()} + thread_index();
   if (token >= p.tokens) return;
@@ -275,12 +275,12 @@ PLUMB_DEVICE inline void mix_combs(const Mixing& p) {
   store_comb(p, token, logits);
 }
 
-// This block's; negative in the blocks that iterate Sinkhorn.
+// The token of this block; negative in blocks that run Sinkhorn.
 PLUMB_DEVICE inline std::int64_t outputs_token(const Mixing& p) {
   return block_index_x() - (grid_size_x() - p.tokens);
 }
 
-// pre: kStreams, per_wave: kMostWaves numbers of shared memory.
+// Shared memory: `pre` has kStreams floats, `per_wave` kMostWaves.
 template <bool whole>
 PLUMB_DEVICE inline void mix_outputs(const Mixing& p, float* pre, float* per_wave) {
   const std::int64_t token = outputs_token(p);
@@ -310,7 +310,7 @@ inline bool is_whole(const Mixing& m) {
          start_whole(m.streams, m.norm_weight, m.layer_input);
 }
 
-// Element k of a token's streams as they are stored.
+// Element k of a token's streams, read as they are stored.
 struct StoredStreams {
   const Mixing& p;
   PLUMB_METHOD float operator()(std::int64_t token, std::int64_t k) const {
@@ -320,8 +320,9 @@ struct StoredStreams {
   }
 };
 
-// One chain, although two or four lanes add up a row between them: the outliers of a channel, which
-// all four streams have, may well fall to one lane. Functions: within 1 ulp; twice that.
+// chains = 1, although two or four lanes share a row: the outliers of a channel, which all four
+// streams have, may all be added by one lane. 2 ulp covers exp2_approx and rsqrt_approx on all back
+// ends.
 inline plumb_numerics mixing_numerics() {
   return {.product = PLUMB_F32,
           .accumulator = PLUMB_F32,
@@ -332,8 +333,8 @@ inline plumb_numerics mixing_numerics() {
           .stores_partials = 1};
 }
 
-// The first stage where the back end has matrix units and a kernel for them (PLUMB_MATRIX_MIXING:
-// device/cuda/mhc_partials.cu). PLUMB_UNSUPPORTED: not at this shape.
+// The first stage on matrix units, if the back end has a kernel for it (PLUMB_MATRIX_MIXING:
+// device/cuda/mhc_partials.cu). PLUMB_UNSUPPORTED: not for this shape.
 #ifdef PLUMB_MATRIX_MIXING
 plumb_status launch_matrix_partials(const Mixing& m, plumb_stream stream);
 bool suits_matrix_units(const Mixing& m);
@@ -344,7 +345,7 @@ inline plumb_status launch_matrix_partials(const Mixing&, plumb_stream) {
 inline bool suits_matrix_units(const Mixing&) { return false; }
 #endif
 
-// plumb_op_entry::numerics_of. `mixing`: of the op's parameters.
+// plumb_op_entry::numerics_of. `mixing` makes a Mixing from the op's parameters.
 template <class Params, Mixing (*mixing)(const Params&)>
 void mixing_numerics_of(const void* params, plumb_numerics* numerics) {
   if (suits_matrix_units(mixing(*static_cast<const Params*>(params)))) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// mhc_post: the sublayer's output and the mixed residual streams. Block b takes token b; its
-// threads share the columns, each computes all four streams of eight columns. Launch: token_shape.
+// mhc_post: the streams after a sublayer, from its output and the mixed residual streams. Block b
+// takes token b. Its threads share the columns; each computes eight columns of all four streams.
+// Launch: token_shape.
 #include "device/kernels/hyper_connection/hyper_connection.h"
 
 namespace plumb::device::PLUMB_KERNEL_SET {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// mhc_pre: the mixing of a sublayer (device/kernels/hyper_connection/mhc_mixing.h) from four
-// streams as they are stored.
+// mhc_pre: the mixing in front of a sublayer (device/kernels/hyper_connection/mhc_mixing.h). It
+// reads four streams as they are stored.
 #include "device/kernels/hyper_connection/mhc_mixing.h"
 
 namespace plumb::device::PLUMB_KERNEL_SET {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// mhc_pre_broadcast: the mixing of a sublayer (device/kernels/hyper_connection/mhc_mixing.h) from
-// one stream that stands for four, which are also written out. K is `hidden`.
+// mhc_pre_broadcast: the mixing in front of a sublayer
+// (device/kernels/hyper_connection/mhc_mixing.h). One stream stands for four equal ones, which are
+// also written. K is `hidden`.
 #include "device/kernels/hyper_connection/mhc_mixing.h"
 
 namespace plumb::device::PLUMB_KERNEL_SET {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The Sinkhorn iteration on a 4 x 4 matrix of mixing logits, by one thread, in registers.
+// The Sinkhorn iteration on a 4 x 4 matrix of mixing logits. One thread does it in registers.
 #pragma once
 
 #include "device/simt.h"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// cp_gather_indexer_k_quant_cache: keys of several requests out of the indexer's paged cache. Eight
-// threads per key: thread t takes bytes t % 8, t % 8 + 8, ... of key t / 8 of the grid. How many
-// keys there are stands in device memory, so the grid covers the rows of the output. Legal: any
-// number of keys that fits the grid's x, any page; in the shuffled layout 1 or a multiple of 16.
+// cp_gather_indexer_k_quant_cache: gathers keys of several requests from the indexer's paged cache.
+// Eight threads per key: thread t copies bytes t % 8, t % 8 + 8, ... of key t / 8 of the grid. The
+// number of keys is in device memory, so the grid covers all rows of the output. Legal: any number
+// of keys that fits the grid's x; any page; in the shuffled layout page 1 or a multiple of 16.
 #include <plumb/ops/indexer.h>
 
 #include "device/kernels/block_table.h"
@@ -18,14 +18,14 @@ using Params = plumb_cp_gather_indexer_k_quant_cache_params;
 
 constexpr int kKeyThreads = 8, kBlockKeys = 32, kTileBytes = 16;
 
-// Byte of a block at which code `column` of the key at `offset` lies.
+// Byte offset, within a cache block, of code `column` of the key at `offset`.
 PLUMB_DEVICE std::int64_t code_of(const Params& p, std::int64_t offset, std::int64_t column) {
   if (!p.shuffled || p.cache.page == 1) return offset * p.head_dim + column;
   const std::int64_t tile = offset / kTileBytes * p.head_dim + column / kTileBytes * kTileBytes;
   return tile * kTileBytes + offset % kTileBytes * kTileBytes + column % kTileBytes;
 }
 
-// -1: nothing is gathered into row `key`.
+// Request of output row `key`. -1: the row is not written.
 PLUMB_DEVICE std::int64_t request_of_key(const Params& p, std::int64_t key) {
   if (p.request_of_key == PLUMB_REQUEST_BY_CU_SEQ_LENS) {
     return request_of(p.cu_seq_lens, p.requests, key);

@@ -21,7 +21,7 @@ PLUMB_KERNEL void fp8_mqa_logits_kernel(plumb_fp8_mqa_logits_params p, std::int6
   const std::int64_t first = block_index_x() % tiles * kLogitsBlock;
   const std::int64_t start = clamp_key(p.starts[row], p.keys);
   const std::int64_t end = clamp_key(p.ends[row], p.keys);
-  // Column c is key c + shift.
+  // Column c of the logits is key c + shift.
   const std::int64_t shift = p.max_seqlen_k > 0 ? start : 0;
   const bool empty = end <= start || first + kLogitsBlock + shift <= start || first + shift >= end;
   if (empty && !p.clean_logits) return;

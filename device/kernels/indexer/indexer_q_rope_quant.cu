@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// indexer_q_rope_quant: eight lanes rotate and quantise one head of one token (group_quant.h);
-// group g of the grid is head g % heads of token g / heads. Each lane computes the rotated values
-// of its own dimensions, once for the largest and once for the codes. With a Hadamard transform it
-// keeps them. Legal: any tokens and heads that fit the grid's x, any dim, transformed up to 1024.
+// indexer_q_rope_quant: eight lanes rotate and quantise one head of one token (group_quant.h).
+// Group g of the grid is head g % heads of token g / heads. A lane computes the rotated values of
+// its own dimensions twice: for the largest value and for the codes. With a Hadamard transform it
+// keeps them in registers. Legal: any tokens and heads that fit the grid's x; any dim, up to 1024
+// with a transform.
 #include <plumb/ops/indexer.h>
 
 #include <cmath>
@@ -15,7 +16,8 @@ namespace plumb::device::PLUMB_KERNEL_SET {
 
 namespace {
 
-// Dimension d of a head after the rotation, in bf16 unless fp32 is kept.
+// Dimension d of a head after RoPE; rotated dimensions are rounded to bf16 unless fp32 is asked
+// for.
 PLUMB_DEVICE float rotated(const plumb_indexer_q_rope_quant_params& p, const std::uint16_t* head,
                            const float* cos_sin, int d) {
   const float own = load_bf16(head[d]);
@@ -33,9 +35,9 @@ PLUMB_DEVICE float rotated(const plumb_indexer_q_rope_quant_params& p, const std
 
 constexpr int kMostTransformed = 1024, kMostOfLane = kMostTransformed / kGroupLanes;
 
-// Dimensions of a head as its eight lanes transform them.
+// Sizes of the Hadamard transform of a head by eight lanes.
 struct Transform {
-  int padded = 0;  // dim, or the next power of two
+  int padded = 0;  // dim rounded up to a power of two, 8 at least
   float root = 1;  // dim^-0.5
 };
 
@@ -47,8 +49,9 @@ Transform transform_of(std::int64_t dim) {
   return transform;
 }
 
-// values[i] of lane l is dimension l + 8 i of `padded`. Sums and differences of dimensions 1, 2, 4,
-// ... apart: the nearest ones are in other lanes.
+// Hadamard transform in place. values[i] of lane l is dimension l + 8 i of `padded`. Each step
+// combines dimensions that are 1, 2, 4, ... apart. At distances below 8 the other one is in another
+// lane.
 PLUMB_DEVICE inline void add_and_subtract(float* values, int padded) {
   const int count = padded / kGroupLanes;
   for (int distance = 1; distance < kGroupLanes; distance *= 2) {
@@ -67,7 +70,7 @@ PLUMB_DEVICE inline void add_and_subtract(float* values, int padded) {
   }
 }
 
-// The dimensions of this lane after rotation and transform. `dim`: 0 where there is no head.
+// This lane's dimensions after RoPE and transform. `dim`: 0 if the group has no head.
 PLUMB_DEVICE inline void transformed(const plumb_indexer_q_rope_quant_params& p,
                                      const std::uint16_t* head, const float* cos_sin, int dim,
                                      Transform transform, float* values) {
@@ -82,7 +85,7 @@ PLUMB_DEVICE inline void transformed(const plumb_indexer_q_rope_quant_params& p,
   }
 }
 
-// max |x| of a head, the same in its eight lanes. `value(d)`: dimension d.
+// max |x| of a head; its eight lanes all get it. `value(d)`: dimension d.
 template <class Value>
 PLUMB_DEVICE float head_amax(int dim, Value value) {
   float amax = 0;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The score of the lightning indexer, as both logits kernels compute it: a block takes one query
-// row and kLogitsBlock columns. The row's heads lie decoded in shared memory; thread t decodes the
-// key of column t and adds up the heads by itself.
+// The score of the lightning indexer, for both logits kernels. A block takes one query row and
+// kLogitsBlock columns. The row's heads are decoded into shared memory. Thread t decodes the key of
+// column t and adds up the heads by itself.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +14,10 @@ namespace plumb::device::PLUMB_KERNEL_SET {
 
 constexpr int kLogitsBlock = 128;
 constexpr int kMostLogitsDim = 128;
-constexpr int kLogitsTile = 16;  // dims of a key that lie side by side in every layout
+constexpr int kLogitsTile = 16;  // dims of a key that are adjacent in every layout
 constexpr int kDotChains = 8, kHeadChains = 8;
 
-// fp32 throughout, the sum over heads in chains.
+// fp32 throughout. The sum over heads has kHeadChains chains.
 constexpr plumb_numerics kMqaLogitsNumerics = {.product = PLUMB_F32,
                                                .accumulator = PLUMB_F32,
                                                .chains = kHeadChains,
@@ -36,7 +36,7 @@ inline std::size_t logits_shared_bytes(std::int64_t heads, std::int64_t dim) {
   return static_cast<std::size_t>(heads * (dim + 1)) * sizeof(float);
 }
 
-// All threads of the block.
+// All threads of the block must call it.
 PLUMB_DEVICE inline LogitsQuery load_query(const std::uint8_t* q, const float* weights, int heads,
                                            int dim, plumb_format dialect) {
   float* values = dynamic_shared<float>();
@@ -51,7 +51,7 @@ PLUMB_DEVICE inline LogitsQuery load_query(const std::uint8_t* q, const float* w
   return {values, own_weights, heads, dim};
 }
 
-// Decodes a key whose tiles of 16 dims lie tile_stride bytes apart.
+// Decodes a key whose tiles of 16 dims are tile_stride bytes apart.
 PLUMB_DEVICE inline void decode_key(const std::uint8_t* codes, int tile_stride, int dim,
                                     plumb_format dialect, float* key) {
   for (int d = 0; d < dim; ++d) {
@@ -71,7 +71,7 @@ PLUMB_DEVICE inline float dot(const float* query, const float* key, int dim) {
   return sum_of_eight(sums);
 }
 
-// sum_h weights[h] * max(0, q[h] . key). A score that is NaN stays one.
+// sum_h weights[h] * max(0, q[h] . key). A NaN score stays NaN.
 PLUMB_DEVICE inline float score_key(const LogitsQuery& query, const float* key) {
   float sums[kHeadChains] = {};
   for (int head = 0; head < query.heads; ++head) {
@@ -81,7 +81,7 @@ PLUMB_DEVICE inline float score_key(const LogitsQuery& query, const float* key) 
   return sum_of_eight(sums);
 }
 
-// The same of key * scale, which replaces the key.
+// The score of key * scale, which overwrites `key`.
 PLUMB_DEVICE inline float score_scaled_key(const LogitsQuery& query, float scale, float* key) {
   for (int d = 0; d < query.dim; ++d) key[d] *= scale;
   return score_key(query, key);
@@ -93,7 +93,7 @@ inline bool is_fp8(plumb_format format) {
   return format == PLUMB_E4M3FN || format == PLUMB_E4M3FNUZ;
 }
 
-// What these kernels can do, of what is legal.
+// Whether these kernels support a legal call.
 inline bool can_score(std::int64_t heads, std::int64_t dim, std::int64_t blocks,
                       const Properties& device) {
   return dim <= kMostLogitsDim && dim % kLogitsTile == 0 && blocks <= device.max_grid_x &&

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// paged_mqa_logits_metadata: thread i makes entry i of the schedule. It adds up the segments of all
-// requests, and once more up to those of its own slot. The last slots get a segment more, and idle
-// ones stand in front, so that every slot begins at a request. Legal: any number of slots that fits
-// the grid's x.
+// paged_mqa_logits_metadata: thread i writes entry i of the schedule. It counts the segments of all
+// requests, then walks to the request and segment at which its slot starts. All slots have the same
+// number of segments, the last ones one more. Idle slots come first, so that each entry names an
+// existing request. Legal: any number of slots that fits the grid's x.
 #include <plumb/ops/indexer.h>
 
 #include "device/kernels/metadata/ragged.h"
@@ -17,7 +17,8 @@ using Params = plumb_paged_mqa_logits_metadata_params;
 
 constexpr int kScheduleThreads = 64;
 
-// Of each atom of a request: its last query row has seen most.
+// Number of segments of an atom of a request. It follows from the request's last query row, which
+// sees the most keys.
 PLUMB_DEVICE std::int64_t segments_of(const Params& p, std::int64_t request) {
   const std::int64_t last = p.context_lens_dims == 2 ? p.next_n - 1 : 0;
   const std::int64_t length = p.context_lens[request * p.context_lens_row_stride + last];
@@ -32,7 +33,7 @@ PLUMB_KERNEL void schedule_kernel(Params p) {
     total += segments_of(p, request) * p.atoms;
   }
   const std::int64_t share = total / p.slots, rest = total % p.slots;
-  const std::int64_t larger = slot - (p.slots - rest);  // slots in front with a segment more
+  const std::int64_t larger = slot - (p.slots - rest);  // slots before this one that have one more
   std::int64_t left = slot * share + (larger > 0 ? larger : 0);
   std::int64_t request = 0, segments = segments_of(p, 0);
   while (left >= segments * p.atoms && request < p.requests - 1) {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// build_ragged_indices_from_dense: rows of a dense table as one ragged list. Where holes are kept,
-// one block writes indptr, and then block r copies row r, its threads the entries. Where they are
-// dropped, wave r first counts the entries of row r that stay, and moves them up later. Legal
-// launch: one block of whole waves for indptr; grid_x = rows with any block, or with one whole
-// wave.
+// build_ragged_indices_from_dense: turns the rows of a dense table into one ragged list. If holes
+// are kept, one block writes indptr, then block r copies row r, its threads the entries. If holes
+// are dropped, wave r first counts the valid entries of row r and later moves them to the left.
+// Legal launch: one block of whole waves for indptr; grid_x = rows with any block, or with one
+// whole wave.
 #include <plumb/ops/metadata.h>
 
 #include "device/kernels/metadata/ragged.h"
@@ -42,7 +42,7 @@ PLUMB_KERNEL void copy_rows_kernel(Params p) {
   }
 }
 
-// Counts go where the sums will be: indptr[row + 1].
+// Counts are stored where their sums will be: indptr[row + 1].
 PLUMB_KERNEL void count_slots_kernel(Params p) {
   const std::int64_t row = block_index_x();
   const std::int32_t* from = row_of(p, row);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// c128a_decode_metadata: slots of all compressed states that a decode token sees, and their
-// positions for a prefill token. Block t does token t, decode tokens first; its threads share the
+// c128a_decode_metadata: for a decode token the slots of all compressed states that it sees, for a
+// prefill token their positions. Block t takes token t, decode tokens first; its threads share the
 // columns. Legal launch: grid_x = decode_tokens + prefill_tokens, any block.
 #include <plumb/ops/metadata.h>
 
@@ -21,7 +21,7 @@ PLUMB_DEVICE std::int64_t states_of(const Params& p, std::int64_t token) {
   return states < p.max_compressed ? states : p.max_compressed;
 }
 
-// A token without a slot is padding: its position means nothing, so no block is looked up for it.
+// A token without a slot is padding. Its position is undefined, so no block is looked up for it.
 PLUMB_DEVICE void write_decode_row(const Params& p, std::int64_t token) {
   const std::int64_t states = p.slot_mapping[token] >= 0 ? states_of(p, token) : 0;
   const std::int32_t* blocks = p.block_table + p.token_to_req[token] * p.block_table_row_stride;

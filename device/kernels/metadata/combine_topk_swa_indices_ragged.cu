@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// combine_topk_swa_indices_ragged: rows of the prefill workspace that each token of a chunk
-// attends, its compressed states first, then its window. One block writes indptr and lens; then
+// combine_topk_swa_indices_ragged: the rows of the prefill workspace that each token of a chunk
+// attends to: compressed states first, then its window. One block writes indptr and lens. Then
 // block t writes the entries of token t. Legal launch: one block of whole waves; grid_x = tokens,
 // any block.
 #include <plumb/ops/metadata.h>
@@ -15,8 +15,8 @@ namespace {
 
 using Params = plumb_combine_topk_swa_indices_ragged_params;
 
-// What a token attends: so many compressed states and the window that ends at its position. A
-// token behind the last request attends nothing.
+// What a token attends to: `compressed` states, and `window` positions of which `position` is the
+// last. A token behind the last request attends to nothing.
 struct Attended {
   std::int64_t request = -1, position = -1, compressed = 0, window = 0;
 };
@@ -46,7 +46,8 @@ PLUMB_DEVICE void write_no_index(std::int32_t* to, std::int64_t count) {
   for (std::int64_t j = thread_index(); j < count; j += block_size()) to[j] = kNoIndex;
 }
 
-// As many entries behind the last one as a token has places: block t writes the t-th.
+// Writes -1 behind the last entry. The buffer has `places` per token; block t clears the t-th
+// share.
 PLUMB_DEVICE void write_tail(const Params& p, std::int64_t token) {
   const std::int64_t places = p.top_k + p.window;
   const std::int64_t end = p.indptr[p.tokens], all = p.tokens * places;

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// compute_global_topk_indices_and_lens: slots of the top-k positions of every token, dense. Wave t
-// does token t, a wave's width of columns at a time: slots stay in their columns, or move to the
-// left, in order, behind those of the columns before. Legal launch: grid_x = tokens, one whole
-// wave.
+// compute_global_topk_indices_and_lens: the slots of each token's top-k positions, as a dense
+// table. Wave t takes token t, as many columns at a time as it has lanes. Slots stay in their
+// columns, or are moved to the left in order. Legal launch: grid_x = tokens, one whole wave.
 #include <plumb/ops/metadata.h>
 
 #include "device/kernels/block_table.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// compute_global_topk_ragged_indices_and_indptr: slots of the top-k positions of every token, as a
-// ragged list. Wave t counts the entries of token t; one block writes indptr; block t maps the
+// compute_global_topk_ragged_indices_and_indptr: the slots of each token's top-k positions, as a
+// ragged list. Wave t counts the entries of token t. One block writes indptr. Block t maps the
 // entries of token t. Legal launch: grid_x = tokens with one whole wave; one block of whole waves;
 // grid_x = tokens with any block.
 #include <plumb/ops/metadata.h>
@@ -30,12 +30,11 @@ PLUMB_KERNEL void topk_indptr_kernel(Params p) {
   write_indptr(p.tokens, [&p](std::int64_t token) { return p.lens[token]; }, p.indptr);
 }
 
-// The first lens[token] columns, whatever they hold: the op's contract is that valid ones are a
-// prefix.
+// Maps the first lens[token] columns: the op's contract says that valid entries come first.
 PLUMB_KERNEL void map_topk_kernel(Params p) {
   const std::int64_t token = block_index_x();
   const std::int32_t count = p.lens[token];
-  if (count == 0) return;  // token_to_req of a padded token means nothing
+  if (count == 0) return;  // token_to_req of a padded token is undefined
   const std::int32_t* topk = p.topk_indices + token * p.topk_indices_row_stride;
   const std::int32_t* blocks = p.block_table + p.token_to_req[token] * p.block_table_row_stride;
   std::int32_t* flat = p.flat + p.indptr[token];

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// copy_ragged_to_graph_buffers: a ragged list into persistent buffers. The grid covers the
-// capacity, because the host does not know how many entries there are; thread t of the grid copies
-// entry t of both, where there is one to copy. Legal launch: any grid and block with a thread for
-// each entry.
+// copy_ragged_to_graph_buffers: copies a ragged list into persistent buffers. The grid follows from
+// the capacity, because the host does not know the number of entries. Its threads share the
+// elements of indices and of indptr, in strides of the grid. Legal launch: any grid, any block.
 #include <plumb/ops/metadata.h>
 
 #include "device/kernels/metadata/ragged.h"

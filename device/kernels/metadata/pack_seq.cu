@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// pack_seq: rows of sequences of different length, padded to one length. Block b does sequence b;
-// its threads share the elements of all its rows. Legal launch: grid_x = sequences, any block of
-// whole waves.
+// pack_seq: pads sequences of different length to one length. Block b takes sequence b; its threads
+// share the elements of all its rows. Legal launch: grid_x = sequences, any block of whole waves.
 #include <plumb/ops/metadata.h>
 
 #include "device/kernels/metadata/pack_seq.h"
@@ -27,7 +26,7 @@ PLUMB_KERNEL void pack_seq_kernel(plumb_pack_seq_params p) {
 plumb_status launch_pack_seq(const void* params) {
   if (params == nullptr) return PLUMB_INVALID_ARGUMENT;
   const auto& p = *static_cast<const plumb_pack_seq_params*>(params);
-  // Sequences of no row may lie on one place.
+  // The first rows of two sequences must not overlap, unless they have no rows.
   const bool apart = p.max_length == 0 || p.out_sequence_stride >= p.columns;
   if (!is_legal_packing(p, p.x_row_stride) || p.out_row_stride < p.columns || !apart) {
     return PLUMB_INVALID_ARGUMENT;

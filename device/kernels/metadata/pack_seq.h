@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What pack_seq and unpack_seq share: where a sequence starts among the packed tokens, and which
-// type carries the bits of an element.
+// Shared by pack_seq and unpack_seq: where a sequence starts among the packed tokens, and which
+// parameters are legal.
 #pragma once
 
 #include "device/kernels/metadata/ragged.h"
 
 namespace plumb::device::PLUMB_KERNEL_SET {
 
-// Tokens of the sequences in front of `sequence`. Every wave adds them up for itself.
+// Number of tokens in front of `sequence`. Each wave adds up the lengths by itself.
 PLUMB_DEVICE inline std::int64_t first_token(const std::int32_t* lengths, std::int64_t sequence) {
   std::int32_t sum = 0;
   for (std::int64_t i = lane_index(); i < sequence; i += wave_size()) sum += lengths[i];

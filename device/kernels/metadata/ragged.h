@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ragged lists: row r owns entries [indptr[r], indptr[r + 1]) of a flat buffer. One block writes
-// all of indptr, so that nothing has to be counted on the host and every captured call sees the
-// lengths of its replay.
+// Ragged lists: row r has entries [indptr[r], indptr[r + 1]) of a flat buffer. One block writes all
+// of indptr. So the host counts nothing, and a replay uses the lengths of that replay.
 #pragma once
 
 #include "device/simt.h"
@@ -10,10 +9,10 @@
 namespace plumb::device::PLUMB_KERNEL_SET {
 
 constexpr int kIndptrThreads = 256;
-constexpr int kIndptrMostWaves = 8;  // of 32 lanes
+constexpr int kIndptrMostWaves = 8;  // a block of 256 in waves of 32
 constexpr std::int32_t kNoIndex = -1;
 
-// Integers only: nothing is rounded, equal inputs give equal bits.
+// Integers only: nothing is rounded, so equal inputs give equal bits.
 constexpr plumb_numerics kExactNumerics = {.product = PLUMB_F32,
                                            .accumulator = PLUMB_F32,
                                            .chains = 1,
@@ -30,7 +29,7 @@ PLUMB_DEVICE inline std::int32_t wave_sum(std::int32_t value) {
   return value;
 }
 
-// Sum of `value` over this lane and those in front of it.
+// Sum of `value` over this lane and all lower ones.
 PLUMB_DEVICE inline std::int32_t wave_prefix_sum(std::int32_t value) {
   for (int distance = 1; distance < wave_size(); distance *= 2) {
     const bool inside = lane_index() >= distance;
@@ -41,7 +40,7 @@ PLUMB_DEVICE inline std::int32_t wave_prefix_sum(std::int32_t value) {
   return value;
 }
 
-// Sum of `value` over the threads of the block in front of this one. Contains one barrier.
+// Sum of `value` over all lower threads of the block. Contains one barrier.
 PLUMB_DEVICE inline std::int32_t sum_in_front(std::int32_t value, std::int32_t* wave_sums) {
   const std::int32_t in_wave = wave_prefix_sum(value);
   if (lane_index() == wave_size() - 1) wave_sums[wave_index()] = in_wave;
@@ -51,8 +50,8 @@ PLUMB_DEVICE inline std::int32_t sum_in_front(std::int32_t value, std::int32_t* 
   return in_front;
 }
 
-// indptr[0] = 0 and indptr[r + 1] = indptr[r] + length_of(r), by the one block of the grid: thread
-// t takes the t-th share of consecutive rows. length_of is called twice for every row.
+// indptr[0] = 0 and indptr[r + 1] = indptr[r] + length_of(r). The grid's only block computes it:
+// thread t takes the t-th share of consecutive rows. Calls length_of twice for each row.
 template <class LengthOf>
 PLUMB_DEVICE inline void write_indptr(std::int64_t rows, const LengthOf& length_of,
                                       std::int32_t* indptr) {
@@ -71,7 +70,7 @@ PLUMB_DEVICE inline void write_indptr(std::int64_t rows, const LengthOf& length_
   }
 }
 
-// One block of whole waves, no wider than there are rows.
+// One block of whole waves, no more than one thread per row needs.
 inline LaunchShape indptr_shape(std::int64_t rows, plumb_stream stream) {
   const int wave = stream_properties(stream).wave_size;
   const std::int64_t wanted = (rows + wave - 1) / wave * wave;
@@ -79,7 +78,7 @@ inline LaunchShape indptr_shape(std::int64_t rows, plumb_stream stream) {
   return {1, 1, block < wave ? wave : static_cast<int>(block), 0};
 }
 
-// One block per row, no wider than its columns.
+// One block of whole waves per row, no more than one thread per column needs.
 inline LaunchShape row_shape(std::int64_t rows, std::int64_t columns, plumb_stream stream) {
   const int wave = stream_properties(stream).wave_size;
   const std::int64_t wanted = (columns + wave - 1) / wave * wave;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// swa_decode_metadata: which request a decode token belongs to, and the slots of its sliding
-// window. Block t does token t, its threads the columns; thread t of the second kernel does request
-// t. Legal launch: grid_x = tokens, any block; any grid with a thread per request.
+// swa_decode_metadata: the request of each decode token and the slots of its sliding window. Block
+// t takes token t, its threads the columns. In the second kernel thread t takes request t. Legal
+// launch: grid_x = tokens, any block; any grid with a thread per request.
 #include <plumb/ops/metadata.h>
 
 #include "device/kernels/block_table.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// unpack_seq: drops the padding of packed sequences. Block b does sequence b; its threads share the
-// elements of its rows. Legal launch: grid_x = sequences, any block of whole waves.
+// unpack_seq: removes the padding of padded sequences. Block b takes sequence b; its threads share
+// the elements of its rows. Legal launch: grid_x = sequences, any block of whole waves.
 #include <plumb/ops/metadata.h>
 
 #include "device/kernels/metadata/pack_seq.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// v32_paged_kv_indices: slots of the tokens that the indexer chose, into the ranges that
-// paged_kv_indptr gives each token. Block t does token t, its threads the entries. Legal launch:
-// grid_x = tokens, any block.
+// v32_paged_kv_indices: writes the slots of the tokens that the indexer chose to each token's range
+// of paged_kv_indptr. Block t takes token t, its threads the entries. Legal launch: grid_x =
+// tokens, any block.
 #include <plumb/ops/metadata.h>
 
 #include "device/kernels/block_table.h"
@@ -18,7 +18,7 @@ PLUMB_KERNEL void v32_paged_kv_indices_kernel(Params p) {
   const std::int64_t token = block_index_x();
   const std::int64_t begin = p.paged_kv_indptr[token];
   const std::int64_t count = p.paged_kv_indptr[token + 1] - begin;
-  if (count == 0) return;  // req_id_per_token of a padded token is not looked at
+  if (count == 0) return;  // req_id_per_token of a padded token is not read
   const std::int32_t* topk = p.topk_indices + token * p.topk_indices_row_stride;
   const std::int32_t* blocks = p.block_table + p.req_id_per_token[token] * p.block_table_row_stride;
   const std::int32_t missing = p.invalid == PLUMB_INVALID_SLOT_0 ? 0 : kNoIndex;

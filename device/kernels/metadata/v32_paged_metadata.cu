@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// v32_paged_metadata: per-token metadata of a V3.2 step in buffers that keep their addresses. One
-// block writes paged_kv_indptr. Then the grid covers the capacity: thread t writes or clears
-// request id t and clears entry t. At last one thread stores how far the step reached, when nobody
-// reads the old extents any more. Legal launch: one block of whole waves; a thread per entry; one
-// thread.
+// v32_paged_metadata: per-token metadata of a V3.2 step, in buffers that keep their addresses. One
+// block writes paged_kv_indptr. Then thread t of a grid writes or clears request id t, and the
+// threads share the entries of paged_kv_indices to clear. Last, one thread stores the step's
+// extents, after all threads have read the old ones. Legal launch: one block of whole waves; at
+// least a thread per token of the capacity; one thread.
 #include <plumb/ops/metadata.h>
 
 #include "device/kernels/block_table.h"
@@ -28,7 +28,7 @@ PLUMB_KERNEL void paged_kv_indptr_kernel(Params p) {
   write_indptr(p.max_tokens, length_of, p.paged_kv_indptr);
 }
 
-// How far the step reaches into paged_kv_indices, as its next one will take it.
+// Entries of paged_kv_indices that this step uses. The next step reads the number in extents[1].
 PLUMB_DEVICE std::int64_t extent_of_indices(const Params& p, std::int64_t tokens) {
   return p.extent == PLUMB_EXTENT_N_TOPK ? tokens * p.topk : p.paged_kv_indptr[p.max_tokens];
 }

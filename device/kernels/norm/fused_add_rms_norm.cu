@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// fused_add_rms_norm: a team per row (row_norm.h), whose threads overwrite only what they alone
-// have read. Rows of x may be strided. Legal: any tokens that fit the grid's x, any hidden >= 1.
+// fused_add_rms_norm: a team per row (row_norm.h). A thread overwrites only elements that it alone
+// has read. Rows of x may be strided. Legal: any tokens that fit the grid's x, any hidden >= 1.
 #include <plumb/ops/norm.h>
 
 #include "device/kernels/norm/row_norm.h"
@@ -9,8 +9,8 @@
 
 namespace plumb::device::PLUMB_KERNEL_SET {
 
-// A row of x and of the residual, both updated in place. Between its loads and its stores a thread
-// keeps what the norm is of: the rounded sum, or both terms of the one in fp32.
+// A row of x and of the residual, both updated in place. Between its loads and stores a thread
+// keeps the input of the norm: the rounded sum here, both terms in Fp32Sum.
 struct RoundedSum {
   using Bits = Bf16x8;
   std::uint16_t* x;
@@ -61,7 +61,7 @@ struct Fp32Sum {
   }
 };
 
-// Squares of the sum in fp32, rows of the rounded one.
+// Squares are computed from the fp32 sum, the normalised row from the rounded sum.
 struct Fp32Squares {
   using Bits = Fp32Sum::Bits;
   std::uint16_t* x;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// inverse_rope: block b takes token b; its threads share the pairs of all heads, and each thread
-// overwrites only what it alone has read. Into another tensor they also copy the dims that stay.
-// Launch: block of 256, grid (tokens).
+// inverse_rope: block b takes token b; its threads share the pairs of all heads. A thread
+// overwrites only elements that it alone has read. If the output is another tensor, threads also
+// copy the dimensions without RoPE. Launch: block of 256, grid (tokens).
 #include <plumb/ops/norm.h>
 
 #include "device/kernels/norm/rope.h"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// mtp_input_rms_norm: a team per (token, role), the role on the grid's y (row_norm.h). Role 0
-// normalises the embedding, which counts as zero at position 0 whatever it holds; role s + 1
-// normalises slot s of the previous hidden states. Tokens lie on the grid's x, whose limit is
-// 2^31 - 1; y ends at 65535.
+// mtp_input_rms_norm: a team (row_norm.h) per token and role; the role is the grid's y. Role 0
+// normalises the embedding, which counts as zero at position 0, whatever it holds. Role s + 1
+// normalises slot s of the previous hidden states. Tokens are on the grid's x, whose limit is 2^31
+// - 1; that of y is 65535.
 #include <plumb/ops/norm.h>
 
 #include "device/kernels/norm/row_norm.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// mtp_shared_head_rms_norm: a team per token (row_norm.h). Everything contiguous.
+// mtp_shared_head_rms_norm: a team per token (row_norm.h). Rows of `out` may be strided.
 #include <plumb/ops/norm.h>
 
 #include "device/kernels/norm/row_norm.h"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// q_head_rms_norm_rope: one wave normalises and rotates one (token, head). Lane l owns the vectors
-// of eight columns l, l + wave, ... (bf16.h), which hold whole pairs: what it rotates it has
-// normalised itself, so nothing needs a barrier, also in place. Launch: 4 waves per block, one
-// for each of 4 heads.
+// q_head_rms_norm_rope: a wave normalises and rotates one head of one token. Lane l has the vectors
+// of eight columns l, l + wave size, ... (bf16.h), which contain whole pairs. A lane rotates only
+// what it has normalised itself, so no barrier is needed, also in place. Launch: 4 waves per block,
+// one for each of 4 heads.
 #include <plumb/ops/norm.h>
 
 #include "device/kernels/norm/rope.h"
@@ -13,7 +13,7 @@ namespace plumb::device::PLUMB_KERNEL_SET {
 
 constexpr int kHeadsPerBlock = 4;
 
-// Rotates the pairs of eight columns from pair `first` on.
+// Rotates the pairs of eight columns; `first` is the first pair.
 PLUMB_DEVICE inline void rotate_pairs(float* values, const float* cos_sin, std::int64_t position,
                                       int first) {
   PLUMB_UNROLL
@@ -32,7 +32,7 @@ PLUMB_KERNEL void q_head_rms_norm_rope_kernel(plumb_q_head_rms_norm_rope_params 
   if (head >= p.heads) return;
   std::uint16_t* out = p.out + token * p.out_token_stride + head * p.out_head_stride;
   const std::uint16_t* q = p.q ? p.q + token * p.q_token_stride + head * kHeadDim : out;
-  constexpr int kMostVectors = 2;  // of a lane, in waves of 32
+  constexpr int kMostVectors = 2;  // per lane, in waves of 32
   Bf16x8 kept[kMostVectors];
   float x[kBf16x8], squares = 0;
   PLUMB_UNROLL

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// q_kv_rms_norm: teams (row_norm.h) for the rows of q, and behind their blocks those for the rows
-// of kv. All lie on the grid's x, whose limit is 2^31 - 1; y ends at 65535. Rows may be strided.
+// q_kv_rms_norm: teams (row_norm.h) for rows of q, and in the blocks behind them teams for rows of
+// kv. All are on the grid's x, whose limit is 2^31 - 1; that of y is 65535. Rows may be strided.
 #include <plumb/ops/norm.h>
 
 #include "device/kernels/norm/row_norm.h"
@@ -38,7 +38,7 @@ inline plumb_status launch_q_kv_rms_norm(const void* params) {
   if (!p.q || !p.kv || !p.q_weight || !p.kv_weight || !p.out_q || !p.out_kv) {
     return PLUMB_INVALID_ARGUMENT;
   }
-  // As wide as the wider team; where both are single waves, several of them.
+  // A block is as wide as the wider team. If both teams are single waves, a block has several.
   const int wave = stream_properties(p.stream).wave_size;
   const int q_threads = row_threads(p.q_hidden, wave), kv_threads = row_threads(p.kv_hidden, wave);
   const int widest = q_threads > kv_threads ? q_threads : kv_threads;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rotary embedding of neighbours (2i, 2i + 1) by row `position` of a cos | sin cache.
+// RoPE of adjacent dimensions (2i, 2i + 1) with row `position` of a cos | sin cache.
 #pragma once
 
 #include "device/kernels/bf16.h"
@@ -13,7 +13,7 @@ constexpr int kRopeDim = 64;
 constexpr int kNopeDim = kHeadDim - kRopeDim;
 constexpr int kRopePairs = kRopeDim / 2;
 
-// Cosine and sine of one pair.
+// Cosine and sine of the angle of one pair.
 struct Turn {
   float cosine, sine;
 };

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The row body that the RMSNorm family shares: a team normalises one row of bf16 in fp32.
+// The loop over a row that the RMSNorm family shares: a team normalises one bf16 row in fp32.
 //
-// A team is a wave where that is enough for a row, else a block. Thread t of a team of n owns the
-// vectors of eight columns t, t + n, ...: it squares each vector as a tree and adds these up in
-// order, shuffles join the threads of a wave, shared memory the waves. The first kRowVectors of
-// them it keeps in registers between the sum and the store, and reads only longer rows twice.
-// Vectors are whole accesses where all rows of a call are made of such, else eight single ones: the
-// bits are the same. Any hidden size. Launch: row_shape.
+// A team is a wave if that is enough for a row, else a block. Thread t of a team of n has the
+// vectors of eight columns t, t + n, .... It adds up the squares of a vector as a tree, and its
+// vectors in order. Shuffles add up the threads of a wave, shared memory the waves. The first
+// kRowVectors vectors stay in registers between sum and store; only further ones of longer rows are
+// read twice. Where all rows of a call are aligned, a vector is one access, else eight: the bits
+// are the same. Any hidden size. Launch: row_shape.
 #pragma once
 
 #include <initializer_list>
@@ -20,23 +20,23 @@ namespace plumb::device::PLUMB_KERNEL_SET {
 constexpr int kRowVectors = 4;
 constexpr int kColumnsOfThread = kRowVectors * kBf16x8;
 constexpr int kMostRowThreads = 512, kMostWavesOfRowNorm = 16;
-constexpr int kSmallTeams = 4;  // of a block, where each is a wave
+constexpr int kSmallTeams = 4;  // per block, if a team is a wave
 
-// Threads of a team: a wave, or a block. It follows from the row alone, so that a row has the same
-// bits in every op.
+// Threads of a team: a wave, or a block. The number depends on the row's size alone, so that a row
+// has the same bits in every op.
 constexpr int row_threads(std::int64_t hidden, int wave) {
   const std::int64_t waves = (hidden + kColumnsOfThread * wave - 1) / (kColumnsOfThread * wave);
   return waves * wave < kMostRowThreads ? static_cast<int>(waves) * wave : kMostRowThreads;
 }
 
-// Who works on a row, and this thread's place among them. A thread without a place returns.
+// The team of a row, and this thread's index in it. A thread without work returns.
 struct RowTeam {
   std::int64_t row;
   int thread, threads;
   bool has_work;
 };
 
-// `block`: this one's number among those that do rows of this kind.
+// `block`: index of this block among the blocks for one kind of rows (q_kv_rms_norm has two kinds).
 PLUMB_DEVICE inline RowTeam row_team(std::int64_t block, std::int64_t rows, std::int64_t hidden) {
   const int threads = row_threads(hidden, wave_size());
   if (threads > wave_size()) return {block, thread_index(), threads, thread_index() < threads};
@@ -44,7 +44,7 @@ PLUMB_DEVICE inline RowTeam row_team(std::int64_t block, std::int64_t rows, std:
   return {row, lane_index(), wave_size(), row < rows};
 }
 
-// Blocks of `block` threads for rows of one kind.
+// Number of blocks of `block` threads for `rows` rows of one kind.
 inline std::int64_t row_blocks(std::int64_t rows, std::int64_t hidden, int wave, int block) {
   const std::int64_t teams = row_threads(hidden, wave) > wave ? 1 : block / wave;
   return (rows + teams - 1) / teams;
@@ -56,7 +56,8 @@ inline LaunchShape row_shape(std::int64_t rows, std::int64_t hidden, int wave) {
   return {row_blocks(rows, hidden, wave, block), 1, block, 0};
 }
 
-// Whether rows of these tensors are made of whole vectors, with all of these widths and strides.
+// Whether accesses may be whole vectors: all widths and strides are multiples of eight elements,
+// all addresses multiples of 16 bytes.
 template <class... Tensors>
 bool has_whole_vectors(std::initializer_list<std::int64_t> lengths, const Tensors*... tensors) {
   const auto starts = [](const void* p) { return reinterpret_cast<std::uintptr_t>(p) % 16 == 0; };
@@ -73,8 +74,8 @@ PLUMB_DEVICE inline float sum_of_lanes(float value) {
   return value;
 }
 
-// Sum over the team, the same bits in every thread. One call per kernel: the partials are not
-// protected against a second one.
+// Sum over the team, the same bits in every thread. At most one call per kernel: a second one could
+// overwrite wave_partials before all have read them.
 PLUMB_DEVICE inline float sum_of_team(const RowTeam& team, float value, float* wave_partials) {
   const float of_wave = sum_of_lanes(value);
   if (team.threads == wave_size()) return of_wave;
@@ -92,7 +93,7 @@ PLUMB_DEVICE inline float sum_of_squares(const float* x) {
   return ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
 }
 
-// What all rows of a call are normalised with. No weight counts as 1.
+// Parameters of the norm, the same for all rows of a call. A null weight counts as 1.
 struct RowNorm {
   const std::uint16_t* weight;
   std::int64_t hidden;
@@ -100,7 +101,7 @@ struct RowNorm {
   bool round_twice;
 };
 
-// Eight columns, each x r weight as it is stored.
+// Eight columns of x * r * weight, rounded to bf16.
 PLUMB_DEVICE inline Bf16x8 normalized(const RowNorm& norm, const float* x, float r,
                                       std::int64_t column, bool whole) {
   float scaled[kBf16x8], weight[kBf16x8];
@@ -116,7 +117,7 @@ PLUMB_DEVICE inline Bf16x8 normalized(const RowNorm& norm, const float* x, float
   return round_bf16x8(scaled);
 }
 
-// A row that is read from one place and stored in another.
+// A row that is read from one tensor and stored in another.
 struct PlainRow {
   using Bits = Bf16x8;
   const std::uint16_t* x;
@@ -134,8 +135,8 @@ struct PlainRow {
   }
 };
 
-// Stores each column's x * r * weight, r = 1 / sqrt(mean(x^2) + eps), where the squares are of
-// decode_squared and x is of decode. One call per kernel.
+// Stores x * r * weight of each column, r = 1 / sqrt(mean(x^2) + eps). Row::decode_squared gives
+// the values that are squared, Row::decode gives x. At most one call per kernel.
 template <bool whole, class Row>
 PLUMB_DEVICE inline void normalize_row(const RowTeam& team, const Row& row, const RowNorm& norm,
                                        float* wave_partials) {
@@ -171,7 +172,7 @@ PLUMB_DEVICE inline void normalize_row(const RowTeam& team, const Row& row, cons
   }
 }
 
-// fp32 throughout, rsqrt within two ulp on every back end. For every hidden the sum of squares is
+// fp32 throughout; rsqrt is within 2 ulp on every back end. For every hidden the sum of squares is
 // no deeper than 32 chains would be: a vector is a tree of three additions, a wave one of five or
 // six, and at most 16 waves are added in order.
 inline plumb_numerics row_norm_numerics() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The filling of device/kernels/placeholders/placeholder_kernels.h. Thread i of the grid owns bytes
+// fill_rows of device/kernels/placeholders/placeholder_kernels.h. Thread i of the grid writes bytes
 // 16 i .. 16 i + 15. Launch: blocks of 256 in one dimension.
 #include "device/kernels/placeholders/placeholder_kernels.h"
 #include "device/simt.h"

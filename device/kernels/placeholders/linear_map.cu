@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The linear map of device/kernels/placeholders/placeholder_kernels.h. A thread owns a column of
-// the output in kRows rows: which elements it adds depends on the column alone. Launch: blocks of
-// 256 columns, by kRows rows.
+// linear_map of device/kernels/placeholders/placeholder_kernels.h. A thread computes one column of
+// the output in kRows rows: the elements that it adds depend on the column alone. Launch: blocks of
+// 256 columns by kRows rows.
 #include "device/kernels/bf16.h"
 #include "device/kernels/placeholders/placeholder_kernels.h"
 #include "device/kernels/placeholders/scramble.h"

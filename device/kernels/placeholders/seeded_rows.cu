@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The rows of device/kernels/placeholders/placeholder_kernels.h. Thread i of the grid owns kEach
-// output elements from i * kEach, in row order. Launch: blocks of 256 in one dimension.
+// seeded_rows of device/kernels/placeholders/placeholder_kernels.h. Thread i of the grid computes
+// kEach output elements from i * kEach on, in row order. Launch: blocks of 256 in one dimension.
 #include "device/kernels/bf16.h"
 #include "device/kernels/placeholders/placeholder_kernels.h"
 #include "device/kernels/placeholders/scramble.h"
@@ -16,7 +16,7 @@ constexpr int kBlock = 256, kEach = 8;
 PLUMB_DEVICE std::uint16_t element(std::uint64_t seed, std::int64_t key, std::int64_t column) {
   const std::uint64_t place = scramble(static_cast<std::uint64_t>(column) + 1);
   const std::uint64_t bits = scramble(seed + scramble(static_cast<std::uint64_t>(key) + place));
-  std::int32_t sum = -131070;  // the mean
+  std::int32_t sum = -131070;  // minus the mean of the sum
   for (int field = 0; field < 4; ++field) {
     sum += static_cast<std::int32_t>((bits >> (16 * field)) & 0xffff);
   }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What quantising kernels share: some lanes of a wave quantise one group of values with one scale.
+// Shared by quantising kernels: some lanes of a wave quantise one group of values with one scale.
 //
-// Lane i of eight owns elements i, i + 8, .... Or, in rows of whole tokens, each lane owns sixteen
-// neighbouring columns, and as many lanes as a group needs share it. All lanes of a wave stay in
-// step for the shuffles, those without a group included. Any block that is a multiple of the wave.
+// Either eight lanes share a group, and lane i has elements i, i + 8, .... Or, in kernels of whole
+// tokens, a lane has sixteen adjacent columns, and a group has as many lanes as its columns need.
+// All lanes of a wave take part in the shuffles, also those without a group. Blocks: any multiple
+// of the wave.
 #pragma once
 
 #include <plumb/ops/cache.h>
@@ -18,13 +19,13 @@ namespace plumb::device::PLUMB_KERNEL_SET {
 constexpr int kGroupLanes = 8;
 constexpr int kQuantBlock = 128;
 
-// Number of this thread's group in the grid, and its place among the group's lanes.
+// Number of this thread's group in the grid, and its lane within the group.
 PLUMB_DEVICE inline std::int64_t group_index() {
   return (std::int64_t{block_index_x()} * block_size() + thread_index()) / kGroupLanes;
 }
 PLUMB_DEVICE inline int group_lane(int lanes = kGroupLanes) { return thread_index() % lanes; }
 
-// The largest of that many neighbouring lanes' numbers, in each of them.
+// The largest `value` of `lanes` adjacent lanes; each of them gets it.
 PLUMB_DEVICE inline float largest_of_lanes(float value, int lanes = kGroupLanes) {
   PLUMB_UNROLL
   for (int distance = lanes / 2; distance > 0; distance /= 2) {
@@ -34,7 +35,7 @@ PLUMB_DEVICE inline float largest_of_lanes(float value, int lanes = kGroupLanes)
   return value;
 }
 
-// max |x| of a group, the same in its eight lanes. A NaN among the values counts as nothing.
+// max |x| of a group; its eight lanes all get it. A NaN is ignored.
 PLUMB_DEVICE inline float group_amax(const std::uint16_t* x, std::int64_t count) {
   float amax = 0;
   for (std::int64_t i = group_lane(); i < count; i += kGroupLanes) {
@@ -44,14 +45,14 @@ PLUMB_DEVICE inline float group_amax(const std::uint16_t* x, std::int64_t count)
   return largest_of_lanes(amax);
 }
 
-// Sixteen neighbouring columns.
+// Sixteen adjacent columns.
 struct LaneColumns {
   Bf16x8 at[2];
 };
 constexpr int kLaneColumns = 2 * kBf16x8;
 static_assert(kLaneColumns == kE4m3x16);
 
-// Zeros unless `live`.
+// Loads sixteen adjacent columns from `x` on. All are zeros unless `live`.
 PLUMB_DEVICE inline LaneColumns load_columns(const std::uint16_t* x, bool live, bool whole) {
   const int count = live ? kBf16x8 : 0;
   return {{load_bf16x8(x, count, whole), load_bf16x8(x + kBf16x8, count, whole)}};
@@ -62,7 +63,7 @@ PLUMB_DEVICE inline void decode_columns(const LaneColumns& bits, float* x) {
   decode_bf16x8(bits.at[1], x + kBf16x8);
 }
 
-// As group_amax, over that many neighbouring lanes.
+// max |x| over the columns of `lanes` adjacent lanes; all get it. A NaN is ignored.
 PLUMB_DEVICE inline float columns_amax(const LaneColumns& bits, int lanes) {
   std::uint32_t sizes = 0;
   PLUMB_UNROLL
@@ -81,14 +82,14 @@ PLUMB_DEVICE inline void store_codes(std::uint8_t* to, const E4m3x16& codes, boo
   }
 }
 
-// A divisor's inverse as the sum of two floats. The first is not above it, so that the second is
-// not negative, and -0 times the sum is -0.
+// The inverse of a divisor as the sum of two floats. `high` is not above the exact inverse, so that
+// `low` is not negative, and -0 times the sum is -0.
 struct LongInverse {
   float high, low;
 };
 
-// Divisors from 2^-126, the least normal number, to kMostInverted: their inverses' low parts are
-// normal numbers or zero. `fma` rounds once.
+// For divisors from 2^-126, the smallest normal number, to kMostInverted: `low` is then a normal
+// number or zero. `fma` must round once.
 constexpr float kMostInverted = 0x1p100F;
 template <class Fma>
 PLUMB_DEVICE inline LongInverse long_inverse(float divisor, const Fma& fma) {
@@ -100,14 +101,15 @@ PLUMB_DEVICE inline LongInverse long_inverse(float divisor, const Fma& fma) {
   return {high, rest * high};
 }
 
-// The quotient of a bf16 number and a scale that a bf16 number gave, as division rounds it: no such
-// quotient is nearer to the middle of two floats than the product is off.
+// x / divisor, rounded as a division rounds it, for a bf16 x and a scale computed from a bf16
+// number. The product has a small error, but no such quotient is that close to the middle of two
+// floats.
 template <class Fma>
 PLUMB_DEVICE inline float quotient(float x, const LongInverse& inverse, const Fma& fma) {
   return fma(x, inverse.high, x * inverse.low);
 }
 
-// x[i] /= scale; the same bits with and without the detour, which saves most of a division.
+// x[i] /= scale. The multiplication gives the same bits as the division and is much cheaper.
 PLUMB_DEVICE inline void divide_columns(float* x, float scale) {
 #ifdef PLUMB_NATIVE_FMA
   if (scale <= kMostInverted) {
@@ -122,7 +124,8 @@ PLUMB_DEVICE inline void divide_columns(float* x, float scale) {
   for (int i = 0; i < kLaneColumns; ++i) x[i] /= scale;
 }
 
-// Block of a slot, and token within it. Division of 64 bits costs several times that of 32.
+// Cache block of a slot, and the token's number in it. Divides in 32 bits if it can: a division of
+// 64 bits costs several times as much.
 struct SlotPlace {
   std::int64_t block, offset;
 };
@@ -132,7 +135,7 @@ PLUMB_DEVICE inline SlotPlace place_of(std::int64_t slot, std::int32_t page) {
   return {slot / page, slot % page};
 }
 
-// Slot of a token that is to be written, or kNoSlot.
+// The slot to which a token is written, or kNoSlot if the token is skipped.
 constexpr std::int64_t kNoSlot = std::int64_t{1} << 63;
 template <class P>
 PLUMB_DEVICE inline std::int64_t slot_of(const P& p, std::int64_t token) {
@@ -143,8 +146,8 @@ PLUMB_DEVICE inline std::int64_t slot_of(const P& p, std::int64_t token) {
   return skipped ? kNoSlot : slot;
 }
 
-// Whether a cache has whole vectors wherever a token's data starts in its block at a multiple
-// of 16.
+// Whether accesses to a cache may be whole vectors, if tokens start at multiples of 16 bytes in a
+// block.
 inline bool is_whole_cache(const plumb_paged_cache& cache) {
   return reinterpret_cast<std::uintptr_t>(cache.data) % 16 == 0 &&
          cache.block_stride_bytes % 16 == 0;
@@ -166,7 +169,7 @@ inline std::int64_t blocks_for_groups(std::int64_t groups) {
   return (groups + kPerBlock - 1) / kPerBlock;
 }
 
-// Divisions are rounded correctly; nothing is summed.
+// Divisions are rounded correctly (0.5 ulp). Nothing is summed.
 inline plumb_numerics group_quant_numerics() {
   return {.product = PLUMB_F32,
           .accumulator = PLUMB_F32,

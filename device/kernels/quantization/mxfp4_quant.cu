@@ -15,8 +15,8 @@ namespace {
 constexpr int kMxGroup = 32;
 constexpr float kLargestE2m1 = 6.0F;
 
-// Boundaries below |value| are counted. One that equals it counts if ties go away from zero, or if
-// they go to even and the code in front of it is odd.
+// The code is the number of boundaries below |value|. A boundary that equals |value| counts if ties
+// go away from zero, or if they go to even and the code so far is odd.
 PLUMB_DEVICE std::uint32_t encode_e2m1(float value, const plumb_mxfp4_quant_params& p) {
   const bool to_even = p.ties == PLUMB_TIES_TO_EVEN, away = p.ties == PLUMB_TIES_AWAY;
   const bool zero_has_sign = p.negative_zero == PLUMB_NEGATIVE_ZERO_KEPT;
@@ -32,7 +32,8 @@ PLUMB_DEVICE std::uint32_t encode_e2m1(float value, const plumb_mxfp4_quant_para
   return negative && (code != 0 || zero_has_sign) ? code | 8U : code;
 }
 
-// Adding a quarter of a mantissa's range carries into the exponent from 1.75 on.
+// PLUMB_MX_SCALE_EVEN adds a quarter of the mantissa's range. From 1.75 on, the sum carries into
+// the exponent.
 PLUMB_DEVICE std::uint8_t scale_byte(float amax, plumb_mx_scale_rule rule) {
   if (rule == PLUMB_MX_SCALE_RCEIL) return encode_ue8m0(amax / kLargestE2m1);
   constexpr std::uint32_t kQuarter = 0x00200000U;

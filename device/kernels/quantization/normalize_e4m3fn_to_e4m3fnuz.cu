@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// normalize_e4m3fn_to_e4m3fnuz: thread i of the grid owns byte i of the weights (row i / columns),
-// weight scale i and input scale i, as far as there are so many. Legal: anything that fits the
+// normalize_e4m3fn_to_e4m3fnuz: thread i of the grid converts byte i of the weights (row
+// i / columns), weight scale i and input scale i, if they exist. Legal: anything that fits the
 // grid's x; outputs may be the inputs themselves.
 #include <plumb/ops/quantization.h>
 
@@ -18,7 +18,8 @@ PLUMB_DEVICE void double_scale(const float* scale, float* out, std::int64_t coun
   if (index < count) out[index] = 2.0F * scale[index];
 }
 
-// As fnuz every code means half of what it meant as fn; -0 there is NaN here.
+// A code in e4m3fnuz has half its value in e4m3fn, so scales are doubled. 0x80, which is -0 in
+// e4m3fn, would be NaN, so it becomes 0.
 PLUMB_KERNEL void normalize_kernel(plumb_normalize_e4m3fn_to_e4m3fnuz_params p) {
   const std::int64_t index = std::int64_t{block_index_x()} * block_size() + thread_index();
   double_scale(p.weight_scale, p.weight_scale_out, p.weight_scales, index);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // per_token_group_quant_fp8: eight lanes quantise one group of columns of one token
-// (group_quant.h); group g of the grid is group g % padded_groups of token g / padded_groups.
+// (group_quant.h); group g of the grid is group g % n of token g / n, where n is scales_per_token.
 // Legal: any tokens and columns that fit the grid's x, any group size.
 #include <plumb/ops/quantization.h>
 
@@ -12,14 +12,15 @@ namespace plumb::device::PLUMB_KERNEL_SET {
 
 namespace {
 
-// Groups of a token that get a scale: whole words of four where scales are packed. The launcher
-// needs it too, and a constant expression may be evaluated on either side.
+// Scales that are stored per token; packed ones fill whole words of four. constexpr because the
+// launcher and the kernel both call it.
 constexpr std::int64_t scales_per_token(const plumb_per_token_group_quant_fp8_params& p) {
   const std::int64_t groups = (p.columns + p.group_size - 1) / p.group_size;
   return p.scale_format == PLUMB_SCALE_PACKED_UE8M0 ? (groups + 3) / 4 * 4 : groups;
 }
 
-// Tokens that have scales: in packed columns, padding to a multiple of four if it is zeroed.
+// Tokens whose scales are stored. In packed columns this includes padding up to a multiple of four,
+// if it is zeroed.
 constexpr std::int64_t tokens_with_scales(const plumb_per_token_group_quant_fp8_params& p) {
   const bool columns = p.scale_format == PLUMB_SCALE_PACKED_UE8M0 && p.scales_group_stride > 1;
   const bool padded = columns && p.padding_rows == PLUMB_PADDING_ROWS_ZERO;
@@ -32,7 +33,7 @@ PLUMB_DEVICE float scale_of(const plumb_per_token_group_quant_fp8_params& p, flo
   return p.scale_format == PLUMB_SCALE_F32 ? exact : decode_ue8m0(encode_ue8m0(exact));
 }
 
-// Bytes of a little-endian word, so that no two groups write the same location.
+// Stores one byte of a little-endian word, so that no two groups write the same location.
 PLUMB_DEVICE void store_byte(const plumb_per_token_group_quant_fp8_params& p, std::int64_t token,
                              std::int64_t group, std::uint8_t byte) {
   const std::int64_t word = token * p.scales_token_stride + group / 4 * p.scales_group_stride;
@@ -48,7 +49,7 @@ PLUMB_DEVICE void store_scale(const plumb_per_token_group_quant_fp8_params& p, s
       scale;
 }
 
-// The byte of a group behind the last one.
+// Scale byte of a group behind the last one.
 PLUMB_DEVICE std::uint8_t filler_of(const plumb_per_token_group_quant_fp8_params& p) {
   if (p.filler == PLUMB_FILLER_94) return 94;
   return p.filler == PLUMB_FILLER_127 ? 127 : 0;

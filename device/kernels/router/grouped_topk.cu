@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// grouped_topk: a wave per token. Lane g < n_group finds the two best experts of group g; a ballot
-// of the groups that are kept goes to all lanes; then every lane ranks its own experts, and the
-// wave picks the best one after another. Legal: experts up to 1024, groups and topk up to 32.
+// grouped_topk: a wave per token. Lane g < n_group adds up the two best experts of group g. A
+// ballot tells all lanes which groups are kept. Then each lane ranks its own experts, and the wave
+// picks the best ones one after another. Legal: experts up to 1024, groups and topk up to 32.
 #include "device/kernels/router/router.h"
 
 namespace plumb::device::PLUMB_KERNEL_SET {
@@ -45,14 +45,14 @@ PLUMB_DEVICE float choice_of(const Params& p, std::int64_t token, int expert) {
   return rounded(p, score_of(p, logit) + rounded(p, bias));
 }
 
-// Of an expert in a group that is kept.
+// The choice value of an expert in a kept group.
 PLUMB_DEVICE float open_choice(const Params& p, std::int64_t token, int expert) {
   const bool closed =
       p.nonfinite == PLUMB_NONFINITE_GUARD_CHOICE_ONLY && !is_finite(logit_of(p, token, expert));
   return closed ? -INFINITY : choice_of(p, token, expert);
 }
 
-// Sum of the two best choices of a group; equal ones count twice.
+// Sum of the two best choices of a group. Equal choices both count.
 PLUMB_DEVICE float group_score(const Params& p, std::int64_t token, int group) {
   const int width = static_cast<int>(p.experts / p.n_group);
   float best = -INFINITY, second = -INFINITY;
@@ -68,7 +68,7 @@ PLUMB_DEVICE float group_score(const Params& p, std::int64_t token, int group) {
   return rounded(p, best + second);
 }
 
-// Bit g: group g is kept. None where there are not enough groups with a score.
+// Bit g: group g is kept. 0 if fewer than topk_group groups have a score.
 PLUMB_DEVICE LaneMask kept_groups(const Params& p, std::int64_t token) {
   const bool has_group = lane_index() < p.n_group;
   const float score = has_group ? group_score(p, token, lane_index()) : -INFINITY;
@@ -79,7 +79,7 @@ PLUMB_DEVICE LaneMask kept_groups(const Params& p, std::int64_t token) {
   }
   const LaneMask kept = ballot(all_lanes(), has_group && better < p.topk_group);
   const LaneMask alive = ballot(all_lanes(), score != -INFINITY);
-  // The worst of the kept groups is alive, or nobody is chosen.
+  // If a kept group has no score, no group is kept.
   return (kept & ~alive) == 0 ? kept : 0;
 }
 
@@ -107,7 +107,7 @@ PLUMB_KERNEL void grouped_topk_kernel(Params p) {
   store_expert(p, token, id, weight * p.routed_scaling_factor);
 }
 
-// The shapes of vLLM's small-expert kernel.
+// Shapes that vLLM's small-expert kernel takes.
 bool has_small_experts(const Params& p) {
   if (p.n_group == 1) return p.experts <= 512 && (p.topk <= 8 || p.topk == 22);
   return p.experts <= 256 && p.experts / p.n_group <= 32 && p.topk_group <= 4 && p.topk <= 8;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// hash_routing: a wave per token, a lane per place of the table's row. Legal: any experts, topk up
-// to 32.
+// hash_routing: a wave per token, a lane per column of the table. Legal: any experts, topk up to
+// 32.
 #include "device/kernels/router/router.h"
 
 namespace plumb::device::PLUMB_KERNEL_SET {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the kernels of the MoE router share. A wave takes a token: lane l has experts l, l + wave,
-// ..., in registers, and waves talk by shuffles alone, so no kernel here has a barrier.
+// Shared by the kernels of the MoE router. A wave takes a token. Lane l has experts l, l + wave
+// size, ..., in registers. Lanes exchange values by shuffles alone, so no kernel here has a
+// barrier.
 #pragma once
 
 #include <plumb/ops/router.h>
@@ -15,11 +16,11 @@
 namespace plumb::device::PLUMB_KERNEL_SET {
 
 constexpr int kMostExperts = 1024;
-constexpr int kMostRanksPerLane = 32;  // of a wave of 32
-constexpr int kMostTopk = 32;          // a lane each
+constexpr int kMostRanksPerLane = 32;  // kMostExperts over the 32 lanes of a wave
+constexpr int kMostTopk = 32;          // each chosen expert takes one lane
 constexpr int kRouterBlock = 128;
 
-// Functions within 2 ulp, sums of at most 32 terms as a tree.
+// Functions are within 2 ulp. Sums have at most 32 terms and are trees.
 inline plumb_numerics router_numerics() {
   return {.product = PLUMB_F32,
           .accumulator = PLUMB_F32,
@@ -41,13 +42,13 @@ inline bool is_legal_router(std::int64_t tokens, std::int64_t row_stride, std::i
   return format == PLUMB_F32 || format == PLUMB_BF16;
 }
 
-// `params`: of each op of the router.
+// `Params`: the parameters of any router op.
 template <class Params>
 bool legal_outputs(const Params& p) {
   return p.weights_row_stride >= p.topk && p.ids_row_stride >= p.topk;
 }
 
-// Lane k of the token's wave writes its expert at rank k.
+// Lane k of the token's wave stores the expert with rank k.
 template <class Params>
 PLUMB_DEVICE void store_expert(const Params& p, std::int64_t token, int id, float weight) {
   p.ids[token * p.ids_row_stride + lane_index()] = id;
@@ -64,20 +65,20 @@ PLUMB_DEVICE inline float load_logit(const void* logits, plumb_format format, st
   return static_cast<const float*>(logits)[i];
 }
 
-// -inf < ... < -0 < +0 < ... < +inf < NaN, as unsigned numbers.
+// Key of a choice value. Keys are unsigned and ascend so: -inf, ..., -0, +0, ..., +inf, NaN.
 PLUMB_DEVICE inline std::uint32_t choice_key(float choice) {
   if (choice != choice) return 0xffffffffu;
   const std::uint32_t bits = float_bits(choice);
   return bits & 0x80000000u ? ~bits : bits | 0x80000000u;
 }
 
-// Of equal choices the smaller id ranks higher, with PLUMB_ROUTER_TIES_ANY the larger. Its own
-// inverse.
+// Among equal choices the smaller id ranks higher, with PLUMB_ROUTER_TIES_ANY the larger id. The
+// function is its own inverse.
 PLUMB_DEVICE inline std::uint32_t rank_of_id(plumb_router_ties ties, std::uint32_t id) {
   return ties == PLUMB_ROUTER_TIES_LOWER_ID ? 0xffffffffu - id : id;
 }
 
-// Choice and id in one number, never 0: no choice has the key 0.
+// Choice and id in one number. It is never 0, because no choice has the key 0.
 PLUMB_DEVICE inline std::uint64_t rank_of(plumb_router_ties ties, float choice, int id) {
   return static_cast<std::uint64_t>(choice_key(choice)) << 32 |
          rank_of_id(ties, static_cast<std::uint32_t>(id));
@@ -95,7 +96,7 @@ PLUMB_DEVICE inline std::uint64_t wave_max(std::uint64_t value) {
   return value;
 }
 
-// The same bits in every lane.
+// Sum over the wave, the same bits in every lane.
 PLUMB_DEVICE inline float lanes_sum(float value) {
   for (int distance = wave_size() / 2; distance > 0; distance /= 2) {
     value += shuffle_xor(all_lanes(), value, distance, wave_size());
@@ -103,8 +104,9 @@ PLUMB_DEVICE inline float lanes_sum(float value) {
   return value;
 }
 
-// Takes the k highest ranks out of the wave's, `count` per lane. Lane i < k gets the i-th's id,
-// with PLUMB_ROUTER_ORDER_ANY the i-th lowest's. `params`: of the ops that choose experts.
+// Removes the k highest of the wave's ranks, of which each lane has `count`. Lane i < k gets the id
+// of the i-th highest, with PLUMB_ROUTER_ORDER_ANY of the i-th lowest of these k. `Params`: those
+// of an op that chooses experts.
 template <class Params>
 PLUMB_DEVICE int pick_best(const Params& p, std::uint64_t* ranks, int count) {
   const int k = static_cast<int>(p.topk);
@@ -122,7 +124,7 @@ PLUMB_DEVICE int pick_best(const Params& p, std::uint64_t* ranks, int count) {
   return mine;
 }
 
-// ln(1 + e) for e of [0, 1], to a few ulp of itself: 2 atanh(e / (2 + e)).
+// ln(1 + e) for e in [0, 1], within a few ulp: the series of 2 atanh(e / (2 + e)).
 PLUMB_DEVICE inline float log1p_of_small(float e) {
   const float z = e / (2.0F + e), square = z * z;
   float series = 0.0F;
@@ -132,7 +134,7 @@ PLUMB_DEVICE inline float log1p_of_small(float e) {
   return 2.0F * z + 2.0F * z * series;
 }
 
-// `params`: of the ops with this score.
+// ln(1 + e^x). `Params`: parameters of an op that scores with it.
 template <class Params>
 PLUMB_DEVICE float softplus_of(const Params& p, float x) {
   constexpr float kLog2E = 1.44269504F, kLn2 = 0.693147181F;
@@ -151,7 +153,8 @@ PLUMB_DEVICE float sqrt_softplus(const Params& p, float x) {
   return softplus * rsqrt_approx(softplus);
 }
 
-// Where a row whose scores all vanished divides by 1 or 1e-20, its weights are 0 and not NaN.
+// Divisor of the weights. If the sum of a row's scores is zero, a divisor of 1 or of 1e-20 gives
+// weights of 0 instead of NaN (p.zero_sum chooses).
 template <class Params>
 PLUMB_DEVICE float divisor_of(const Params& p, float sum) {
   if (p.zero_sum == PLUMB_ZERO_SUM_EPSILON) return sum + 1e-20F;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// sqrt_softplus_topk: a wave per token; every lane ranks its own experts, and the wave picks the
-// best one after another. Legal: experts up to 1024, topk up to 32.
+// sqrt_softplus_topk: a wave per token. Each lane ranks its own experts, and the wave picks the
+// best ones one after another. Legal: experts up to 1024, topk up to 32.
 #include "device/kernels/router/router.h"
 
 namespace plumb::device::PLUMB_KERNEL_SET {
@@ -27,7 +27,7 @@ PLUMB_DEVICE float score_of(const Params& p, std::int64_t token, int expert) {
   return (score + p.bias[expert]) - p.bias[expert];
 }
 
-// The id and the unnormalised weight of lane < topk. Every lane of the wave takes part.
+// The id of the expert that lane < topk stores. All lanes of the wave must call it.
 PLUMB_DEVICE int pick_experts(const Params& p, std::int64_t token) {
   std::uint64_t ranks[kMostRanksPerLane];
   int count = 0;

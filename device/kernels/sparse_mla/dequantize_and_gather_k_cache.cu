@@ -3,8 +3,8 @@
 // Gathers tokens of a paged V4 cache into a bf16 workspace.
 //
 //   gather_kernel   grid (requests, row tiles), 128 threads: thread t takes dimensions
-//                   64 (t % 8) .. + 63 of every token t / 8 of its tiles. How many tokens there are
-//                   stands in device memory, so the grid follows from the shapes alone.
+//                   64 (t % 8) .. + 63 of token t / 8 of each of its tiles. The number of
+//                   tokens is in device memory, so the grid follows from the shapes alone.
 //
 // Legal for any number of requests and rows, any page; wave 32 or 64.
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace plumb::device::PLUMB_KERNEL_SET {
 
 constexpr int kGatherThreads = 128, kGatherTile = 16;
 constexpr int kTokenThreads = kGatherThreads / kGatherTile;
-constexpr std::int64_t kMostTiles = 64;  // of a request side by side
+constexpr std::int64_t kMostTiles = 64;  // most tiles of the grid for one request
 
 PLUMB_KERNEL void gather_kernel(plumb_dequantize_and_gather_k_cache_params p) {
   const std::int64_t request = block_index_x();

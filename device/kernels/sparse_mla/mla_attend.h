@@ -2,9 +2,9 @@
 //
 // Softmax attention of one tile of 16 heads of one query row, 16 candidates at a time, by a block
 // of 128 threads:
-//   stage    thread t: every 8th dimension of q's head t / 8, once. Candidates are staged by the
-//   op:
-//            thread t takes groups of 64 dimensions of candidate t / 8
+//
+//   stage    thread t copies every 8th dimension of q for head t / 8, once. The op stages
+//            candidates: thread t takes groups of 64 dimensions of candidate t / 8
 //   score    thread t: head t / 8, candidates t % 8 and t % 8 + 8, each a sequential sum over d
 //   weigh    thread t < 16: head t; online softmax in base 2
 //   gather   thread t: dimensions 4t .. 4t + 3 of every head's value, in registers
@@ -23,30 +23,30 @@ constexpr float kLog2E = 1.44269504F, kLn2 = 0.693147181F;
 
 constexpr int kThreads = 128, kHeadTile = 16, kTokenTile = 16;
 constexpr int kThreadDims = kValueDim / kThreads;
-constexpr int kScoreThreads = kThreads / kHeadTile;   // of one head
-constexpr int kStageThreads = kThreads / kTokenTile;  // of one candidate
+constexpr int kScoreThreads = kThreads / kHeadTile;   // per head
+constexpr int kStageThreads = kThreads / kTokenTile;  // per candidate
 constexpr int kMostKeyDims = 576;
-// One word more than the data, so that neighbouring candidates start in different memory banks.
+// One word of padding, so that adjacent candidates start in different memory banks.
 constexpr int kTokenStride = kMostKeyDims + 2;
 static_assert(kTokenTile == 2 * kScoreThreads && kScoreThreads == kStageThreads);
 
-// The first maximum: low enough to vanish, yet finite, so that no difference is infinity -
+// Initial maximum: so low that its weight vanishes, but finite, so that no difference is infinity -
 // infinity.
 constexpr float kLowest = -1e30F;
 
-// One tile of heads of one query of one request, and the shared memory in which a block works on
+// One tile of heads of one query of one request, and the shared memory of the block that works on
 // it.
 struct MlaWork {
   int request, query, first_head, heads;
-  int key_dims;           // 512 or 576; the front of a key is its value
+  int key_dims;           // 512 or 576; the first 512 are the value
   std::uint16_t* q;       // [kHeadTile, kMostKeyDims]
   std::uint16_t* tokens;  // [kTokenTile, kTokenStride]
-  std::int32_t* slots;    // [kTokenTile], -1: none
+  std::int32_t* slots;    // [kTokenTile], -1: no candidate
   float* weights;         // [kHeadTile, kTokenTile]: scores, then p
-  float* factors;         // [kHeadTile], of the accumulators
+  float* factors;         // [kHeadTile]: factors for the accumulators
 };
 
-// State of one head's online softmax. A head without candidates has no sum.
+// State of one head's online softmax. Without candidates, sum is 0.
 struct Softmax {
   float largest = kLowest, sum = 0;
 };
@@ -59,7 +59,7 @@ PLUMB_DEVICE inline int heads_of_tile(std::int64_t heads, int first_head) {
   return left < kHeadTile ? static_cast<int>(left) : kHeadTile;
 }
 
-// `q` is head 0 of the query row.
+// `q`: head 0 of the query row.
 PLUMB_DEVICE inline void stage_q(const MlaWork& work, const std::uint16_t* q,
                                  std::int64_t head_stride) {
   const int head = thread_index() / kStageThreads;
@@ -92,7 +92,7 @@ PLUMB_DEVICE inline void score_tokens(const MlaWork& work, float scale) {
   scores[kScoreThreads] = work.slots[token + kScoreThreads] < 0 ? -INFINITY : far_sum * scale;
 }
 
-// Turns a head's scores into p. The sum takes p as it is, the product with V takes it as bf16.
+// Turns a head's scores into p. The sum adds p unrounded; the product with V uses p in bf16.
 PLUMB_DEVICE inline void weigh_tokens(float* weights, float& factor, Softmax& softmax) {
   float largest = softmax.largest;
   for (int i = 0; i < kTokenTile; ++i) largest = weights[i] > largest ? weights[i] : largest;
@@ -124,8 +124,8 @@ PLUMB_DEVICE inline void gather_tokens(const MlaWork& work, float (&sums)[kHeadT
   }
 }
 
-// Attends to the candidates that have been staged. `softmax` is that of head thread_index();
-// `scale` turns q.k into exponents of 2.
+// Attends to the staged candidates. `softmax` belongs to head thread_index(). `scale` turns q.k
+// into exponents of 2.
 PLUMB_DEVICE inline void attend_tile(const MlaWork& work, float scale, Softmax& softmax,
                                      float (&sums)[kHeadTile][kThreadDims]) {
   const int thread = thread_index();
@@ -140,7 +140,7 @@ PLUMB_DEVICE inline void attend_tile(const MlaWork& work, float scale, Softmax& 
   block_sync();
 }
 
-// What the head's sink adds to a sum of weights relative to 2^largest. `attn_sink` is optional.
+// The sink's term in a sum of weights relative to 2^largest. 0 if attn_sink is null.
 PLUMB_DEVICE inline float sink_weight(const float* attn_sink, int head, float largest) {
   if (attn_sink == nullptr) return 0;
   return exp2_approx(attn_sink[head] * kLog2E - largest);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads tokens of a paged latent cache, 64 dimensions at a time; the last 64 are bf16, those before
-// are fp8. V4: a block holds the data of all its tokens (448 fp8 and 64 bf16, 576 bytes each), then
-// the scales of all its tokens (7 UE8M0 bytes and a pad byte each). V32: token by token, 512 fp8, 4
-// fp32 scales, 64 bf16.
+// Reads tokens of a paged latent cache, 64 dimensions at a time. The last 64 dimensions are bf16,
+// the others fp8. V4: a block has the data of all its tokens (448 fp8 and 64 bf16, 576 bytes each),
+// then the scales of all its tokens (7 UE8M0 bytes and a pad byte each). V32: each token has 512
+// fp8, 4 fp32 scales and 64 bf16 in a row.
 #pragma once
 
 #include <plumb/ops/sparse_mla.h>
@@ -16,12 +16,12 @@
 
 namespace plumb::device::PLUMB_KERNEL_SET {
 
-constexpr int kValueDim = 512;  // of a token's value, which is the front of its key
-constexpr int kGroup = 64;      // dimensions that one thread reads; one scale of V4
+constexpr int kValueDim = 512;  // a token's value is the first 512 dimensions of its key
+constexpr int kGroup = 64;      // dimensions that a thread reads at a time; V4 has a scale for each
 constexpr int kTokenBytes = 576, kScaleBytes = 8;
-constexpr int kV32TokenBytes = 656, kV32ScaleGroups = 2;  // groups under one scale of V32
+constexpr int kV32TokenBytes = 656, kV32ScaleGroups = 2;  // groups that share a scale in V32
 
-// Groups of a key.
+// Number of groups of a key.
 PLUMB_DEVICE inline int key_groups(const plumb_mla_cache& cache) {
   return cache.layout == PLUMB_MLA_V32 ? 9 : 8;
 }
@@ -50,7 +50,7 @@ PLUMB_DEVICE inline TokenAddress locate(const plumb_mla_cache& cache, std::int32
   return locate(cache, slot / page, slot % page);
 }
 
-// A scale of V32 as the reading takes it: whole, to the nearest bf16, or without its mantissa.
+// A scale of V32, as `reading` wants it: unchanged, rounded to bf16, or without its mantissa.
 PLUMB_DEVICE inline float read_scale(float stored, plumb_scale_reading reading) {
   if (reading == PLUMB_SCALE_BF16) return load_bf16(store_bf16(stored));
   if (reading == PLUMB_SCALE_FP32) return stored;
@@ -64,8 +64,8 @@ PLUMB_DEVICE inline float scale_of(const plumb_mla_cache& cache, const TokenAddr
   return read_scale(scales[group / kV32ScaleGroups], cache.scale_reading);
 }
 
-// One group of a token as bf16. Exact, but for scales that are no powers of two and for what leaves
-// the range of bf16.
+// One group of a token as bf16. Exact, unless the scale is no power of two or the value leaves the
+// range of bf16.
 PLUMB_DEVICE inline void load_group(const plumb_mla_cache& cache, const TokenAddress& token,
                                     int group, plumb_format dialect, std::uint16_t* to) {
   if (group == key_groups(cache) - 1) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where the candidates of a query row stand, dense or ragged.
+// Finds the candidates of a query row, in a dense or a ragged list.
 #pragma once
 
 #include <plumb/ops/sparse_mla.h>
@@ -11,7 +11,7 @@
 
 namespace plumb::device::PLUMB_KERNEL_SET {
 
-// Candidates of a query of `request` in one cache.
+// Number of candidates of a query of `request` in one cache.
 PLUMB_DEVICE inline int candidate_count(const plumb_mla_candidates& candidates, int request) {
   if (candidates.indices == nullptr) return 0;
   if (candidates.indptr != nullptr) {
@@ -27,7 +27,7 @@ PLUMB_DEVICE inline const std::int32_t* indices_of(const plumb_mla_candidates& c
   return candidates.indices + request * candidates.request_stride + query * candidates.query_stride;
 }
 
-// Ragged rows know no queries: a request has one.
+// Ragged lists have no query dimension: each request has one query.
 inline bool legal_candidates(const plumb_mla_candidates& candidates, std::int64_t queries) {
   if (candidates.indices == nullptr || candidates.width < 1 || !fits_int(candidates.width)) {
     return false;

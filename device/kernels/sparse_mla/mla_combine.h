@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Joins the partial results of a split request. Partial sums come normalised, without the attention
-// sink, with their log-sum-exp in base 2.
+// Combines the partial results of a split request. Partial outputs are normalised, without the
+// attention sink, and have their log-sum-exp in base 2.
 #pragma once
 
 #include <cmath>
@@ -28,7 +28,7 @@ PLUMB_DEVICE inline float wave_sum(float value) {
 }
 
 // log2 of the sum of 2^lse over `splits` entries `stride` apart; +infinity if none has a candidate.
-// Called by one whole wave.
+// One whole wave calls it.
 PLUMB_DEVICE inline float combined_lse(const float* lse, int splits, std::int64_t stride) {
   float largest = -INFINITY;
   for (int i = lane_index(); i < splits; i += wave_size()) {
@@ -43,7 +43,7 @@ PLUMB_DEVICE inline float combined_lse(const float* lse, int splits, std::int64_
   return log2_approx(wave_sum(sum)) + largest;
 }
 
-// The same with the sink (base e) as one more term, whose value is zero.
+// `lse` with the sink (a logit in base e) as one more term, whose value is zero.
 PLUMB_DEVICE inline float add_sink(float lse, float sink) {
   if (lse != INFINITY) return lse + log2_approx(1.0F + exp2_approx(sink * kLog2E - lse));
   return sink == -INFINITY ? INFINITY : sink * kLog2E;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Tile plan of a split decode: which part of the grid attends to which blocks of which requests.
-// Greedy: every part gets the same payload of blocks, a request costs `fixed_overhead` more.
+// Greedy: each part gets the same payload. A request costs its blocks and `fixed_overhead`.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,8 @@
 
 namespace plumb::device::PLUMB_KERNEL_SET {
 
-// A call as its kernels see it: the plan's fields frozen, since `params.plan` is host memory.
+// A call as its kernels get it, with a copy of the plan's fields, because params.plan is host
+// memory.
 struct MlaCall {
   plumb_sparse_mla_decode_params params;
   plumb_mla_plan plan;
@@ -21,12 +22,12 @@ struct MlaCall {
 // last.
 struct MlaTile {
   std::int32_t begin_req, end_req, begin_block, end_block;
-  std::int32_t begin_split;              // number of this part among the splits of begin_req
-  std::int32_t first_split, last_split;  // begin_req, end_req are shared with other parts
+  std::int32_t begin_split;              // index of this part among the splits of begin_req
+  std::int32_t first_split, last_split;  // whether other parts share begin_req, end_req
   std::int32_t pad;
 };
 
-// In the place of a plan that the caller does not have: each request is one part.
+// The plan of a caller that has none: each request is one part.
 inline plumb_mla_plan whole_requests(std::int64_t requests) {
   constexpr std::int64_t kBlock = 64;
   return {.struct_size = sizeof(plumb_mla_plan), .num_parts = requests, .block_n = kBlock};
@@ -47,7 +48,7 @@ PLUMB_DEVICE inline int overhead_of(const MlaCall& call) {
 
 PLUMB_DEVICE inline int ceil_div(int count, int step) { return (count + step - 1) / step; }
 
-// The main cache counts for one block even if it is empty: every request has a first block.
+// The main cache has at least one block, even an empty one: every request has a first block.
 PLUMB_DEVICE inline int main_block_count(const MlaCall& call, int request) {
   const int blocks = ceil_div(candidate_count(call.params.main, request), block_size_of(call));
   return blocks > 1 ? blocks : 1;
@@ -63,7 +64,7 @@ PLUMB_DEVICE inline MlaTile tile_of(const MlaCall& call, int part) {
   return reinterpret_cast<const MlaTile*>(call.plan.tiles)[part];
 }
 
-// Blocks that one part takes, overhead included. Called by one whole wave.
+// Blocks of one part, overhead included. One whole wave calls it.
 PLUMB_DEVICE inline int payload_of_part(const MlaCall& call) {
   const int requests = static_cast<int>(call.params.requests);
   int total = 0;
@@ -76,15 +77,15 @@ PLUMB_DEVICE inline int payload_of_part(const MlaCall& call) {
   return ceil_div(total, static_cast<int>(call.plan.num_parts)) + overhead_of(call);
 }
 
-// How far the parts before this one have come.
+// Where the parts before this one end.
 struct PlanCursor {
   int request = 0, block = 0;
   int split = 0;   // parts that already hold blocks of `request`
-  int splits = 0;  // of all requests before `request`
+  int splits = 0;  // total of all requests before `request`
 };
 
-// Takes blocks from the cursor on until `left` is used up. A part always gets on: payload >
-// overhead.
+// Takes blocks from the cursor on until `left` is used up. A part takes at least one of the blocks
+// that are left, because payload > overhead.
 PLUMB_DEVICE inline void take_blocks(const MlaCall& call, int left, PlanCursor& at) {
   const int overhead = overhead_of(call);
   while (at.request < call.params.requests) {
@@ -104,7 +105,7 @@ PLUMB_DEVICE inline void take_blocks(const MlaCall& call, int left, PlanCursor& 
   }
 }
 
-// Parts that find nothing left get begin_req = requests. Called by one thread.
+// Parts for which nothing is left get begin_req = requests. One thread calls it.
 PLUMB_DEVICE inline void plan_tiles(const MlaCall& call, int payload) {
   auto* tiles = reinterpret_cast<MlaTile*>(call.plan.tiles);
   call.plan.num_splits[0] = 0;

@@ -2,10 +2,10 @@
 //
 // Sparse MLA decode over paged caches: plan, attention split over the grid, combine.
 //
-//   plan_kernel      1 block of one wave. Launched once for a plan, in front of its first launch.
+//   plan_kernel      1 block of one wave. Launched once per plan, before its first launch.
 //   attend_kernel    grid (parts, queries * head tiles), 128 threads. A block walks the requests
 //                    and blocks of its part with one tile of heads (mla_attend.h)
-//   combine_kernel   grid (requests, queries * heads), one wave. Rows that were not split return.
+//   combine_kernel   grid (requests, queries * heads), one wave. Returns if a request is not split.
 //
 // Without a plan only attend_kernel runs, and a part is a whole request.
 //
@@ -22,12 +22,12 @@
 
 namespace plumb::device::PLUMB_KERNEL_SET {
 
-// The candidates of one block, all in one cache.
+// A block of candidates, all in one cache.
 struct MlaBlock {
   const plumb_mla_cache* cache;
   plumb_format dialect;
-  const std::int32_t* indices;  // of the query
-  int begin, end;               // positions; those from `count` on are padding
+  const std::int32_t* indices;  // candidate list of the query
+  int begin, end;               // positions in the list; padding from `count` on
   int count;
 };
 
@@ -46,8 +46,8 @@ PLUMB_DEVICE inline MlaBlock find_block(const MlaCall& call, const MlaWork& work
   return found;
 }
 
-// Positions outside the block or the list and skipped candidates become zero; nothing is read for
-// them.
+// Positions outside the block or the list, and skipped candidates, are staged as zeros. Nothing is
+// read for them.
 PLUMB_DEVICE inline void stage_tokens(const MlaBlock& block, int first, const MlaWork& work) {
   const int token = thread_index() / kStageThreads, first_group = thread_index() % kStageThreads;
   const int position = first + token;
@@ -65,7 +65,7 @@ PLUMB_DEVICE inline void stage_tokens(const MlaBlock& block, int first, const Ml
   }
 }
 
-// Attends to blocks [begin, end) of the request. `softmax` is that of head thread_index().
+// Attends to blocks [begin, end) of the request. `softmax` belongs to head thread_index().
 PLUMB_DEVICE inline void attend(const MlaCall& call, const MlaWork& work, int begin, int end,
                                 Softmax& softmax, float (&sums)[kHeadTile][kThreadDims]) {
   const float scale = call.params.sm_scale * kLog2E;
@@ -98,8 +98,8 @@ PLUMB_DEVICE inline std::uint16_t* out_of(const plumb_sparse_mla_decode_params& 
          head * p.out_head_stride;
 }
 
-// Stores the head's log-sum-exp and returns what its accumulators are to be multiplied by. `slot`
-// is the request's partial slot, or -1 if no other part has a share in the request.
+// Stores the head's log-sum-exp and returns the factor for its accumulators. `slot`: the slot for
+// partial results, or -1 if no other part works on the request.
 PLUMB_DEVICE inline float finish_head(const MlaCall& call, const MlaWork& work, int slot, int head,
                                       const Softmax& softmax) {
   const auto& params = call.params;
@@ -159,7 +159,7 @@ PLUMB_KERNEL void attend_kernel(MlaCall call) {
                .slots = slots,
                .weights = weights,
                .factors = factors};
-  // A part without work has begin_req >= requests, and whatever else the planner left there.
+  // A part without work has begin_req >= requests. Its other members are undefined.
   if (tile.begin_req >= params.requests) return;
   for (work.request = tile.begin_req; work.request <= tile.end_req; ++work.request) {
     const bool first = work.request == tile.begin_req, last = work.request == tile.end_req;

@@ -15,8 +15,8 @@
 
 namespace plumb::device::PLUMB_KERNEL_SET {
 
-// Candidates past the end of the list and indices outside the workspace become zero; nothing is
-// read for them.
+// Candidates behind the end of the list and indices outside the workspace are staged as zeros.
+// Nothing is read for them.
 PLUMB_DEVICE inline void stage_rows(const plumb_sparse_mla_prefill_params& params,
                                     const std::int32_t* indices, int first, int count,
                                     const MlaWork& work) {
@@ -35,8 +35,7 @@ PLUMB_DEVICE inline void stage_rows(const plumb_sparse_mla_prefill_params& param
   }
 }
 
-// Stores the head's log-sum-exp and largest score and returns what its accumulators are to be
-// multiplied by.
+// Stores the head's log-sum-exp and largest score, and returns the factor for its accumulators.
 PLUMB_DEVICE inline float finish_row(const plumb_sparse_mla_prefill_params& params,
                                      std::int64_t row, int head, const Softmax& softmax) {
   const bool lonely = softmax.sum == 0;

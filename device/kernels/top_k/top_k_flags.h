@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a radix select (top_k_select.h) has found out about columns, two bits each: above the
-// interval of keys that may be the k-th largest, so that they win; inside it, so that the first of
-// them win; neither. And how winners are written from these bits: in ascending order.
+// Flags of columns in a radix select (top_k_select.h), two bits each. above: the key is above the
+// interval of keys that may be the k-th largest, so the column wins. inside: the key is in the
+// interval, so the first of these columns win. Winners are written from the flags in ascending
+// order.
 #pragma once
 
 #include "device/kernels/top_k/top_k_interval.h"
@@ -10,29 +11,29 @@
 
 namespace plumb::device::PLUMB_KERNEL_SET {
 
-// Of 32 columns.
+// Flags of 32 columns.
 struct TopKFlags {
   std::uint32_t above, inside;
 };
 
-// In shared memory: one of each for every thread and tile of a row.
+// Flags in shared memory: a word of each kind for every thread and tile of a row.
 struct TopKFlagWords {
   std::uint32_t* above;
   std::uint32_t* inside;
 };
 
-// Columns in front of a place.
+// Numbers of flagged columns in front of a place in the row.
 struct TopKCounts {
   std::uint32_t above, inside;
 };
 
-// Above in the low half, inside in the high one.
+// Number of columns above in the low half, inside in the high half.
 PLUMB_DEVICE inline std::uint32_t packed_counts(const TopKFlags& flags) {
   return static_cast<std::uint32_t>(bit_count(flags.above) | bit_count(flags.inside) << 16);
 }
 
-// Writes the winners among 32 neighbouring columns from `column` on to their places of k, and
-// counts the columns.
+// Writes the winners among 32 adjacent columns, from `column` on, to their places among the k, and
+// adds the columns to `before`.
 PLUMB_DEVICE inline void write_flagged(const TopKFlags& flags, std::int32_t column,
                                        const TopKInterval& interval, std::int32_t k,
                                        std::int32_t* winners, TopKCounts& before) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The interval of keys that a radix select narrows (top_k_select.h), and the histogram in shared
-// memory by which a block finds the part of it that is left. Parts ascend as keys do. Any block of
-// up to 1024 threads, waves of 32 or 64, a last wave in part.
+// memory in which a block finds the part to keep. Parts ascend with their keys. Any block of up to
+// 1024 threads, waves of 32 or 64; the last wave may be partial.
 #pragma once
 
 #include "device/simt.h"
@@ -18,10 +18,10 @@ struct TopKShared {
   std::uint32_t histogram[kTopKBins];
   alignas(16) std::uint32_t wave_sums[2][kTopKMostWaves];
   std::uint32_t digit, wanted, count;
-  std::uint32_t listed;  // candidates so far (top_k_list.h)
+  std::uint32_t listed;  // number of candidates so far (top_k_list.h)
 };
 
-// -NaN < -inf < ... < -0 < +0 < ... < +inf < +NaN, as unsigned numbers.
+// Key of a logit's bits. Keys are unsigned and ascend so: -NaN, -inf, ..., -0, +0, ..., +inf, +NaN.
 PLUMB_DEVICE inline std::uint32_t top_k_key(std::uint32_t bits) {
   return bits & 0x80000000u ? ~bits : bits | 0x80000000u;
 }
@@ -37,23 +37,23 @@ PLUMB_DEVICE inline void clear(TopKShared* shared) {
   block_sync();
 }
 
-// Keys from `first` to `last` may be the k-th largest; of these, `wanted` belong to the k largest.
-// The next pass divides them into parts of 2^shift keys.
+// Keys from `first` to `last` may be the k-th largest. `wanted` of the row's keys among them belong
+// to the k largest. The next pass divides the interval into parts of 2^shift keys.
 struct TopKInterval {
   std::uint32_t first, last, wanted;
   int shift;
   bool done;
 };
 
-// From at most 2^30 keys to 2^19, 2^8 and one.
+// The interval has at most 2^30 keys, and after each pass at most 2^19, 2^8 and one.
 constexpr int kTopKPasses = 3;
 
 PLUMB_DEVICE inline bool holds(const TopKInterval& interval, std::uint32_t key) {
   return key - interval.first <= interval.last - interval.first;
 }
 
-// The parts of the first pass: 32 to an octave from 2^-20 to 2^12 on either side of zero, the
-// outermost and innermost ones as wide as is left. They ascend as the keys do.
+// Parts of the first pass: 32 per octave from 2^-20 to 2^12 on both sides of zero. The outermost
+// and innermost parts take all other keys. Parts ascend with their keys.
 constexpr std::uint32_t kTopKOctave = 32, kTopKSide = kTopKBins / 2, kTopKPartShift = 23 - 5;
 constexpr std::uint32_t kTopKLeastPart = (127 - 20) * kTopKOctave;
 
@@ -93,7 +93,7 @@ struct TopKSum {
   std::uint32_t in_front, total;  // over the threads in front of this one; over the block
 };
 
-// Over the lanes of a wave up to this one.
+// Sum of `value` over the lanes of a wave up to this one.
 PLUMB_DEVICE inline std::uint32_t sum_up_to_lane(LaneMask wave, int lanes, std::uint32_t value) {
   PLUMB_NO_UNROLL
   for (int distance = 1; distance < lanes; distance *= 2) {
@@ -105,13 +105,14 @@ PLUMB_DEVICE inline std::uint32_t sum_up_to_lane(LaneMask wave, int lanes, std::
   return value;
 }
 
-// The same, by constants where the wave is a whole one.
+// Sum over the lanes up to this one. For a whole wave, mask and size are constants.
 PLUMB_DEVICE inline std::uint32_t sum_up_to_lane(std::uint32_t value) {
   if (all_lanes() == whole_wave()) return sum_up_to_lane(whole_wave(), wave_size(), value);
   return sum_up_to_lane(all_lanes(), bit_count(all_lanes()), value);
 }
 
-// Contains one barrier. Calls one after the other take turns with the two buffers.
+// Sums `value` over the block. Contains one barrier. Consecutive calls need different `wave_sums`:
+// two buffers in turn.
 PLUMB_DEVICE inline TopKSum sum_over_block(std::uint32_t value, std::uint32_t* wave_sums) {
   const std::uint32_t up_to_here = sum_up_to_lane(value);
   if (lane_index() == bit_count(all_lanes()) - 1) wave_sums[wave_index()] = up_to_here;
@@ -145,9 +146,10 @@ PLUMB_DEVICE inline void clear_parts(std::uint32_t* parts, int count) {
   for (int i = 0; i < count; i += TopKBits::kCount) store_vector(parts + i, TopKBits{});
 }
 
-// Finds the part that holds the wanted-th largest of the counted keys: one thread finds it among
-// its own parts, whole vectors of neighbours, and tells the others. Clears the histogram for the
-// next pass. Returns the number of counted keys; if there are fewer than wanted, nothing is found.
+// Finds the part with the wanted-th largest of the counted keys. Each thread has whole vectors of
+// adjacent parts, and the thread that has the part tells the others. Clears the histogram for the
+// next pass. Returns the number of counted keys. If there are fewer than `wanted`, no part is
+// found.
 PLUMB_DEVICE inline std::uint32_t find_part(std::uint32_t wanted, TopKShared* shared) {
   const int vectors = (kTopKBins / TopKBits::kCount + block_size() - 1) / block_size();
   const int first = thread_index() * vectors * TopKBits::kCount;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Radix select of a row of several tiles (top_k_select.h) that reads it once. A sample of its
-// columns says from which key on a column is a candidate: as a rule there are little more than k of
-// them, and their list fits into shared memory. Passes count the list instead of the row. Where it
-// turns out to overflow, or to hold fewer than k, nothing has been selected, and the caller counts
-// all keys. No part of the list is ever taken for the whole.
+// Radix select (top_k_select.h) of a row of several tiles that reads the row once. A sample of its
+// columns gives the least key of a candidate. Usually little more than k columns have such a key,
+// and their list fits into shared memory. Passes count the list instead of the row. If the list
+// overflows or has fewer than k columns, nothing is selected, and the caller counts all keys. An
+// incomplete list is never used.
 //
-// The list is in the order in which waves come to it. The passes only count, and flags put the
-// columns back into order, so the order of the list leaves no trace.
+// Waves append to the list in the order in which they arrive. The result does not depend on that
+// order: passes only count, and flags put the columns back into order.
 #pragma once
 
 #include "device/kernels/top_k/top_k_flags.h"
@@ -22,18 +22,18 @@ struct alignas(8) TopKCandidate {
   std::int32_t column;
 };
 
-// In shared memory; capacity 0: no room.
+// The list in shared memory. capacity 0: there is no room for it.
 struct TopKList {
   TopKCandidate* candidates;
   std::uint32_t capacity;
 };
 
 // The sample: four chunks of each thread, in the middle of each quarter of a row that is longer
-// than a tile. Nothing but time depends on what it holds.
+// than a tile. Its contents affect nothing but the time.
 constexpr int kTopKSamples = 4;
 
-// How many columns of the sample make candidates. More than k as the sample's share of the row: by
-// a quarter and 16, at least four standard deviations.
+// How many columns of the sample are to be candidates: k times the sample's share of the row, and a
+// quarter and 16 more, which is at least four standard deviations.
 PLUMB_DEVICE inline std::uint32_t sampled_candidates(const TopKRow& row, std::uint32_t k,
                                                      std::int32_t sampled) {
   const float share = static_cast<float>(sampled) / static_cast<float>(row.length);
@@ -58,7 +58,8 @@ PLUMB_DEVICE inline void count_sample(const TopKRow& row, TopKShared* shared) {
   }
 }
 
-// Whether so many keys share the part that the sample ends in that a list of all would overflow.
+// Whether the part with the rank-th sampled key holds so many more sampled keys (above an eighth of
+// `rank`) that a list of all candidates might overflow.
 PLUMB_DEVICE inline bool is_crowded(const TopKInterval& interval, std::uint32_t rank,
                                     const TopKShared* shared) {
   return !interval.done && shared->count - interval.wanted > rank / 8;
@@ -80,8 +81,8 @@ PLUMB_DEVICE inline TopKInterval narrowed_by_sample(const TopKRow& row,
   return narrowed(interval, shared);
 }
 
-// This thread's columns of a tile whose keys are `least` or larger: bit 4 j + i for column i of
-// chunk j. The logits of such keys are one range of bit patterns: positive ones ascend with their
+// This thread's columns of a tile whose keys are at least `least`: bit 4 j + i for column i of
+// chunk j. Logits of such keys are one range of bit patterns: positive ones ascend with their
 // patterns up to 2^31 - 1, negative ones follow and descend.
 PLUMB_DEVICE inline std::uint32_t columns_from(const TopKRow& row, int tile, const TopKTile& bits,
                                                std::uint32_t least) {
@@ -95,7 +96,7 @@ PLUMB_DEVICE inline std::uint32_t columns_from(const TopKRow& row, int tile, con
   return flags & columns_of(row, tile);
 }
 
-// The first of `count` places that are this thread's alone.
+// Reserves `count` places of the list for this thread and returns the first.
 PLUMB_DEVICE inline std::uint32_t take_places(std::uint32_t count, TopKShared* shared) {
   const int last = bit_count(all_lanes()) - 1;
   const std::uint32_t up_to_here = sum_up_to_lane(count);
@@ -104,9 +105,9 @@ PLUMB_DEVICE inline std::uint32_t take_places(std::uint32_t count, TopKShared* s
   return shuffle(all_lanes(), first, last, wave_size()) + up_to_here - count;
 }
 
-// Lists the columns of a row, whose first tile is loaded, and clears their flags. A thread whose
-// candidates do not all fit leaves them out. The next tile is loaded chunk by chunk into the
-// registers that become free.
+// Lists the candidates of a row, whose first tile is in `bits`, and clears the flags of all
+// columns. If the candidates of a thread do not all fit, it lists none of them. The next tile is
+// loaded chunk by chunk into registers that become free.
 PLUMB_DEVICE inline void list_candidates(const TopKRow& row, TopKTile bits, std::uint32_t least,
                                          const TopKFlagWords& words, const TopKList& list,
                                          TopKShared* shared) {
@@ -137,7 +138,7 @@ PLUMB_DEVICE inline void list_candidates(const TopKRow& row, TopKTile bits, std:
   }
 }
 
-// Narrows by the list until it is known which candidates win.
+// Counts the list and narrows the interval until the winners are known.
 PLUMB_DEVICE inline TopKInterval interval_of_list(const TopKCandidate* candidates, int count,
                                                   std::uint32_t k, TopKShared* shared) {
   for (int i = thread_index(); i < count; i += block_size()) {
@@ -169,8 +170,9 @@ PLUMB_DEVICE inline void flag_list(const TopKRow& row, const TopKCandidate* cand
   }
 }
 
-// Each thread has as many neighbouring words as the row has tiles. The winners are put in order in
-// `ordered`, where the list was, and leave it in whole lines. At most 2^16 - 1 columns have flags.
+// Each thread takes as many adjacent words as the row has tiles. Winners are put in order in
+// `ordered`, the memory of the list, and are then stored in whole lines. Counts have 16 bits: at
+// most 2^16 - 1 columns have flags.
 PLUMB_DEVICE inline void write_list(const TopKRow& row, const TopKInterval& interval,
                                     std::int32_t k, const TopKFlagWords& words,
                                     std::int32_t* ordered, std::int32_t* indices,
@@ -191,8 +193,8 @@ PLUMB_DEVICE inline void write_list(const TopKRow& row, const TopKInterval& inte
   for (int i = thread_index(); i < k; i += block_size()) indices[i] = ordered[i];
 }
 
-// Selects from a row of more than k columns. The histogram has been cleared; if nothing is
-// selected, it is clear again, and the result false.
+// Selects from a row of more than k columns. The histogram is clear at the call. The result is
+// false if nothing is selected, and the histogram is clear again.
 PLUMB_DEVICE inline bool select_from_list(const TopKRow& row, std::int32_t k, std::int32_t* indices,
                                           const TopKFlagWords& words, const TopKList& list,
                                           TopKShared* shared) {

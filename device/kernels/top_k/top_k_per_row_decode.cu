@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// top_k_per_row_decode: indices of the k largest logits of [0, end), next_n rows per request.
-// Block b does row b: its threads share the columns of the row (top_k_select.h). Launch:
-// top_k_launch.
+// top_k_per_row_decode: indices of the k largest logits of [0, end), next_n rows per request. Block
+// b takes row b; its threads share the columns (top_k_select.h). Launch: top_k_launch.
 #include <plumb/ops/top_k.h>
 
 #include "device/kernels/top_k/top_k_select.h"
@@ -11,7 +10,8 @@ namespace plumb::device::PLUMB_KERNEL_SET {
 
 namespace {
 
-// Not above 0 where a sequence is shorter than its next_n rows, as in a padded request of length 0.
+// End of the logits that a row may use. It is 0 or less if a sequence is shorter than its next_n
+// rows, as in a padded request of length 0.
 PLUMB_DEVICE std::int64_t end_of(const plumb_top_k_per_row_decode_params& p, std::int64_t row) {
   const std::int64_t query = row % p.next_n;
   const std::int32_t* lengths = p.seq_lens + row / p.next_n * p.seq_lens_row_stride;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// top_k_per_row_prefill: row-local indices of the k largest logits of [row_starts, row_ends).
-// Block b does row b: its threads share the columns of the window (top_k_select.h). Launch:
+// top_k_per_row_prefill: row-local indices of the k largest logits of [row_starts, row_ends). Block
+// b takes row b; its threads share the columns of the window (top_k_select.h). Launch:
 // top_k_launch.
 #include <plumb/ops/top_k.h>
 

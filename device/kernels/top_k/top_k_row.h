@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The columns of a row as a radix select takes them (top_k_select.h): in chunks of four neighbours,
-// one access where they lie together, and tiles of eight chunks per thread.
+// Columns of a row as a radix select (top_k_select.h) reads them: in chunks of four adjacent
+// columns, one access if they are contiguous, and in tiles of eight chunks per thread.
 #pragma once
 
 #include <plumb/ops/top_k.h>
@@ -14,18 +14,20 @@ namespace plumb::device::PLUMB_KERNEL_SET {
 constexpr int kTopKChunk = 4, kTopKChunks = 8;  // columns of a chunk, chunks of a thread in a tile
 constexpr int kTopKColumns = kTopKChunk * kTopKChunks;
 
-// Bits without a sign above which a logit is NaN, and above any other: all are, or none. Where none
-// is, NaN is ordered by bits as other logits are.
+// Values of TopKWindow::nan_above. If the bits without sign are larger, the logit is a NaN and is
+// ordered above all others. With kTopKMostBits none are larger: a NaN is ordered by its bits like
+// other logits.
 constexpr std::uint32_t kTopKInfinity = 0x7f800000u, kTopKMostBits = 0x7fffffffu;
 constexpr std::uint32_t kTopKMinusZero = 0x80000000u;
 
-// The logits that a row may look at; local index i is first[i * column_stride]. At most 2^31 - 5.
+// The logits that a row may use: local index i is first[i * column_stride]. At most 2^31 - 5
+// logits.
 struct TopKWindow {
   const float* first;
   std::int64_t column_stride;
   std::int64_t length;
   std::uint32_t nan_above = kTopKMostBits;
-  std::uint32_t minus_zero = kTopKMinusZero;  // the bits that -0 is ordered by
+  std::uint32_t minus_zero = kTopKMinusZero;  // bits by which -0 is ordered
 };
 
 PLUMB_DEVICE inline std::uint32_t nan_above(plumb_nan_order order) {
@@ -36,8 +38,8 @@ PLUMB_DEVICE inline std::uint32_t minus_zero(plumb_zero_order order) {
   return order == PLUMB_ZEROS_EQUAL ? 0 : kTopKMinusZero;
 }
 
-// A window as chunks. Chunk c has columns 4 c - lead to 4 c - lead + 3, the lead chosen such that
-// whole chunks start at multiples of 16 bytes.
+// A window as chunks. Chunk c has columns 4 c - lead to 4 c - lead + 3. With this lead, whole
+// chunks start at multiples of 16 bytes.
 struct TopKRow {
   TopKWindow window;
   std::int32_t length, lead, tiles;
@@ -56,8 +58,8 @@ PLUMB_DEVICE inline bool is_column(const TopKRow& row, std::int32_t column) {
   return static_cast<std::uint32_t>(column) < static_cast<std::uint32_t>(row.length);
 }
 
-// Of a logit: what is ordered by bits. Applied where logits are compared and not where they are
-// loaded, so that loads need not wait for one another.
+// The bits by which a logit is ordered. Applied where logits are compared and not where they are
+// loaded, so that loads do not wait for one another.
 PLUMB_DEVICE inline std::uint32_t ordered_bits(const TopKRow& row, std::uint32_t bits) {
   if (bits == kTopKMinusZero) return row.window.minus_zero;
   return (bits & kTopKMostBits) > row.window.nan_above ? kTopKMostBits : bits;
@@ -93,14 +95,14 @@ struct TopKTile {
   TopKBits chunk[kTopKChunks];
 };
 
-// Whether all columns of a tile are the window's.
+// Whether all columns of a tile are inside the window.
 PLUMB_DEVICE inline bool is_inner(const TopKRow& row, int tile) {
   const std::int32_t columns = block_size() * kTopKColumns;
   const std::int32_t first = tile * columns - row.lead;
   return first >= 0 && first <= row.length - columns;
 }
 
-// Which of a thread's columns of a tile are the window's: bit 4 j + i for column i of chunk j.
+// Which of a thread's columns of a tile are inside the window: bit 4 j + i for column i of chunk j.
 PLUMB_DEVICE inline std::uint32_t columns_of(const TopKRow& row, int tile) {
   if (is_inner(row, tile)) return ~0u;
   std::uint32_t columns = 0;
@@ -115,7 +117,7 @@ PLUMB_DEVICE inline std::uint32_t columns_of(const TopKRow& row, int tile) {
   return columns;
 }
 
-// Whether all chunks of a tile are one access each.
+// Whether each chunk of a tile is one access.
 PLUMB_DEVICE inline bool is_whole(const TopKRow& row, int tile) {
   return is_inner(row, tile) && row.window.column_stride == 1;
 }

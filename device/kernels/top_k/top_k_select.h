@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Radix select of one row by one block, for the top_k_per_row kernels. The keys that may be the
-// k-th largest form an interval. Each pass counts the keys of up to 2048 parts of it and keeps the
-// part with the k-th largest: first parts of 1/32 of an octave, which tell real scores apart, then
-// equal ones. It ends when the interval is one key, or when all that it holds belong to the k
-// largest.
+// Radix select of one row by one block, for the top_k_per_row kernels. Keys that may be the k-th
+// largest form an interval. Each pass divides it into up to 2048 parts, counts their keys and keeps
+// the part with the k-th largest. The first pass has parts of 1/32 of an octave, which separate
+// real scores, the others equal parts. The select ends when the interval is one key, or when all
+// keys in it belong to the k largest.
 //
-// Threads to data: four neighbouring columns are a chunk, one access where they lie together;
-// thread t has chunks t, t + block, ..., eight of them in each tile of 8 * block. A row of one tile
-// is read once and kept in registers until its columns have been sorted into those above the
-// interval (they win), inside and below it, two bits each in shared memory. A longer row is read
-// once too, if there is room for a list of its likely winners, and that does not turn out too short
-// (top_k_list.h). Otherwise all keys are counted, however many are equal: the row is read once for
-// the first parts, once for the bits, and where it was inside the interval once per pass; if even
-// the bits do not fit, all of it once per pass, and a span of tiles at a time for the winners.
-// Legal launch: any block of up to 1024 threads, waves of 32 or 64, a last wave in part; as much
-// dynamic shared memory as top_k_room_bytes says for one tile or more.
+// Threads to data: four adjacent columns are a chunk, one access if they are contiguous. Thread t
+// has chunks t, t + block, ..., eight of them in each tile of 8 * block. A row of one tile is read
+// once and stays in registers until its columns are sorted into above the interval (they win),
+// inside and below it: two bits each in shared memory. A longer row is read once too, if a list of
+// its likely winners fits and does not turn out too short (top_k_list.h). Otherwise all keys are
+// counted, however many are equal. The row is read once for the first parts and once for the bits,
+// and its columns inside the interval once per pass. If the bits do not fit either, all of the row
+// is read once per pass, and a span of tiles at a time for the winners. Legal launch: any block of
+// up to 1024 threads, waves of 32 or 64, the last one may be partial; dynamic shared memory of
+// top_k_room_bytes for one tile or more.
 //
-// Placement is by prefix sums, never by arrival: winners in ascending column order, of equal keys
-// at the threshold the first ones. The result is the same bits for every thread order and block
-// size.
+// Places follow from prefix sums, never from the order of arrival. Winners are in ascending column
+// order; of equal keys at the threshold, the first columns win. So the result has the same bits for
+// every thread order and block size.
 #pragma once
 
 #include <algorithm>
@@ -57,8 +57,8 @@ PLUMB_DEVICE inline void count_first_parts(const TopKRow& row, int tile, const T
   }
 }
 
-// Sorts a thread's columns of a tile by the interval, bit 4 j + i for column i of chunk j, and
-// counts the parts of the interval unless it is done.
+// Sorts a thread's columns of a tile by the interval, bit 4 j + i for column i of chunk j. Counts
+// the parts of the interval unless it is done.
 PLUMB_DEVICE inline TopKFlags flags_of(const TopKRow& row, int tile, const TopKTile& bits,
                                        const TopKInterval& interval, TopKShared* shared) {
   const std::uint32_t columns = columns_of(row, tile);
@@ -79,13 +79,13 @@ PLUMB_DEVICE inline TopKFlags flags_of(const TopKRow& row, int tile, const TopKT
   return flags;
 }
 
-// The column of a flag, which is the only bit of `bit`.
+// The column of a flag. `bit` has one bit set.
 PLUMB_DEVICE inline std::int32_t flagged_column(const TopKRow& row, int tile, std::uint32_t bit) {
   const int place = bit_count(bit - 1);
   return column_of(row, tile, place / kTopKChunk) + place % kTopKChunk;
 }
 
-// Sorts this thread's columns that were inside a wider interval.
+// Sorts this thread's columns again that were inside the interval before it was narrowed.
 PLUMB_DEVICE inline void sort_again(const TopKRow& row, int tiles, const TopKFlagWords& words,
                                     const TopKInterval& interval, TopKShared* shared) {
   for (int tile = 0; tile < tiles; ++tile) {
@@ -105,7 +105,7 @@ PLUMB_DEVICE inline void sort_again(const TopKRow& row, int tiles, const TopKFla
   }
 }
 
-// Four bits of chunk j of each of eight neighbouring threads.
+// Gathers the four bits of chunk j from the words of eight adjacent threads.
 PLUMB_DEVICE inline std::uint32_t gather_chunks(const std::uint32_t* words, int j) {
   std::uint32_t bits = 0;
   for (int i = 0; i < kTopKChunks; i += TopKBits::kCount) {
@@ -118,8 +118,8 @@ PLUMB_DEVICE inline std::uint32_t gather_chunks(const std::uint32_t* words, int 
   return bits;
 }
 
-// The flags of eight neighbouring chunks of a tile, from chunk `first` on, which as many threads
-// own: neighbours, if blocks are made of eights.
+// The flags of eight adjacent chunks of a tile, from chunk `first` on. Eight threads have these
+// chunks: adjacent ones, if eight divides the block size.
 PLUMB_DEVICE inline TopKFlags gather_flags(const TopKFlagWords& words, int tile, int first) {
   TopKFlags flags = {0, 0};
   int j = first / block_size(), thread = first - j * block_size();
@@ -136,16 +136,16 @@ PLUMB_DEVICE inline TopKFlags gather_flags(const TopKFlagWords& words, int tile,
   return flags;
 }
 
-// Writes the winners among `count` tiles from `tile` on, whose flags start at word 0, in ascending
-// order. Logits that change between the passes, because nobody waited for their producer, make a
-// wrong selection but write nothing outside the row.
+// Writes the winners among `count` tiles from `tile` on, in ascending order. Their flags start at
+// word 0. If logits change between passes, because a wait for their producer is missing, the
+// selection is wrong, but nothing is written outside the row.
 PLUMB_DEVICE inline void write_winners(const TopKRow& row, int tile, int count,
                                        const TopKFlagWords& words, const TopKInterval& interval,
                                        std::int32_t k, std::int32_t* indices, TopKCounts& before,
                                        TopKShared* shared) {
   block_sync();
   for (int i = 0; i < count; ++i) {
-    const int first = thread_index() * kTopKChunks;  // of the tile's chunks
+    const int first = thread_index() * kTopKChunks;  // number of a chunk in the tile
     const TopKFlags flags = gather_flags(words, i, first);
     const TopKSum sum = sum_over_block(packed_counts(flags), shared->wave_sums[i % 2]);
     TopKCounts in_front = {before.above + (sum.in_front & 0xffff),
@@ -163,8 +163,8 @@ PLUMB_DEVICE inline void store_flags(const TopKFlags& flags, int tile, const Top
   words.inside[tile * block_size() + thread_index()] = flags.inside;
 }
 
-// Sorts all columns by the part of the first pass that holds the k-th largest, and counts the parts
-// of that unless it is done, or there is no room for flags.
+// Sorts all columns by the part of the first pass that holds the k-th largest. Counts the parts of
+// that interval unless it is done. Flags are stored if there is room for them.
 template <bool kept>
 PLUMB_DEVICE inline TopKInterval sort_by_first_part(const TopKRow& row, int tiles, bool fits,
                                                     std::uint32_t k, const TopKFlagWords& words,
@@ -188,8 +188,8 @@ PLUMB_DEVICE inline TopKInterval sort_by_first_part(const TopKRow& row, int tile
   return interval;
 }
 
-// What there is room for in dynamic shared memory: flags of so many tiles, and a list of so many
-// candidates, or 0.
+// Room in dynamic shared memory: flags of `span` tiles, and a list of `candidates` candidates (0:
+// no list).
 struct TopKRoom {
   int span, candidates;
 };
@@ -199,7 +199,7 @@ inline std::size_t top_k_room_bytes(int block, const TopKRoom& room) {
   return flags + room.candidates * sizeof(TopKCandidate);
 }
 
-// Of a row of more than k columns. `kept`: the row is one tile.
+// Selects from a row of more than k columns. `kept`: the row is one tile, in registers.
 template <bool kept>
 PLUMB_DEVICE inline void select_winners(const TopKRow& row, std::int32_t k, std::int32_t* indices,
                                         const TopKRoom& room, TopKShared* shared) {
@@ -252,8 +252,8 @@ PLUMB_DEVICE inline void select_top_k(const TopKWindow& window, std::int32_t k,
   }
 }
 
-// A list for twice k and more is hardly ever too short; if there is room for three quarters of
-// that, it still is not, as a rule. The list counts columns in 16 bits.
+// A list for 2 k columns and more is hardly ever too short. Three quarters of that are usually
+// enough too. The list counts columns in 16 bits.
 inline TopKRoom top_k_room(const Properties& device, int block, std::int64_t tiles,
                            std::int64_t k) {
   const auto bytes = static_cast<std::int64_t>(device.shared_bytes_per_block - sizeof(TopKShared));
@@ -266,7 +266,7 @@ inline TopKRoom top_k_room(const Properties& device, int block, std::int64_t til
   return {static_cast<int>(span), listed ? static_cast<int>(candidates) : 0};
 }
 
-// `params`: of either op. Indices are int32_t.
+// `Params`: those of either op. Indices are int32_t.
 template <class Params>
 bool legal_k(const Params& p) {
   return p.k >= 1 && p.k <= std::numeric_limits<std::int32_t>::max() && p.indices_row_stride >= p.k;
@@ -278,11 +278,11 @@ struct TopKLaunch {
   bool kept;
 };
 
-// One block per row. Of many rows, small blocks: several share a multiprocessor, and one of them
-// loads while another one counts; but wider ones where shared memory would let too few of them in:
-// a multiprocessor has registers for 1024 threads. Of few rows, blocks as wide as keeps the row in
-// registers. `params`: of either op. Where rows start at whole chunks, a window that starts inside
-// one is shorter by its lead; else it may reach one chunk further.
+// One block per row. Many rows: small blocks, so that several share a multiprocessor, and one loads
+// while another counts. They are wider if shared memory would admit too few of them: a
+// multiprocessor has registers for 1024 threads. Few rows: blocks wide enough to keep the row in
+// registers. If rows start at whole chunks, a window that starts inside a chunk is shorter by its
+// lead; otherwise it may reach one chunk further. `Params`: those of either op.
 template <class Params>
 TopKLaunch top_k_launch(const Params& p) {
   const Properties& device = stream_properties(p.stream);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where an access goes, and how a wrong one is reported.
+// Finds the memory that an access goes to (shared, global, arguments, constants), and reports a
+// wrong access.
 #include "device/sim/checked/checked.h"
 
 #include <fmt/format.h>
@@ -29,12 +30,12 @@ void Checker::start_kernel(const KernelCall& call, const MemoryMap& memory, int 
   clock_.start_kernel(call.shape.block, wave_size);
 }
 
-// Shuffles and votes move registers and order no memory, on hardware neither.
+// Shuffles and votes move registers. They do not order memory, as on hardware.
 void Checker::pass_wave_operation(WaveKind kind, int wave, std::uint64_t lanes) {
   if (kind == WaveKind::sync) clock_.pass_wave_sync(wave, lanes);
 }
 
-// What a kernel may read besides device memory: its arguments, and constants of the program.
+// Data that a kernel may read besides device memory: its arguments, and constants of the program.
 bool Checker::is_launch_data(const Access& access) const {
   if (access.write) return false;
   const auto arguments = reinterpret_cast<std::uintptr_t>(call_->arguments.get());

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Memory checking of one launch: every access of a kernel compiled with instrumentation comes here
-// (checked_callbacks.cpp), is placed in shared memory, global memory or the program's own
-// constants, and ends the run if it is out of bounds, freed, not initialised, or races with another
-// one. Two threads writing one value to one place are a race like any other.
+// Memory checking of one launch. checked_callbacks.cpp passes each memory access of an instrumented
+// kernel to Checker::access. Accesses to the thread's own stack are ignored. Any other access ends
+// the run if it is out of bounds, hits freed memory or uninitialised shared memory, or races with
+// another access. Two threads that write the same value to one address race, too.
 #pragma once
 
 #include <array>
@@ -36,7 +36,8 @@ class Checker {
   inline const Region* find_region(std::uintptr_t address);
   inline void check_shadow(const Access& access, std::uint32_t floor, bool needs_write);
   [[noreturn]] void fail(const Access& access, const AccessVerdict& finding);
-  // Messages are built by functions of their own: fail() drops the stack of its caller.
+  // Separate functions build the messages: fail() drops its caller's stack without running
+  // destructors.
   std::string describe(const Access& access, const AccessVerdict& finding);
   std::string describe_other(const AccessVerdict& finding) const;
   std::string describe_shared_bounds(const Access& access) const;
@@ -47,7 +48,7 @@ class Checker {
   const MemoryMap* memory_ = nullptr;
   Clock clock_;
   Shadow shadow_;
-  // The regions that were found last, and where they lie.
+  // The regions that were found last, with their bounds.
   struct RecentRegion {
     std::uintptr_t begin = 0, bytes = 0;
     const Region* region = nullptr;
@@ -56,10 +57,10 @@ class Checker {
   std::size_t next_recent_ = 0;
 };
 
-// The checker of the launch that this host thread runs; nullptr unless it is a checked one.
+// The checker of the launch that this host thread runs; nullptr unless that is a checked launch.
 extern constinit thread_local Checker* checker;
 
-// Whether an address lies in the code or data that the program and its libraries were loaded with.
+// Whether an address is in the code or data that was loaded with the program and its libraries.
 bool is_program_data(std::uintptr_t address);
 
 }  // namespace plumb::device::sim

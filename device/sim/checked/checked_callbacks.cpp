@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The functions that a compiler's -fsanitize=thread calls, in the spellings of g++ and clang, as
-// the checked kernels use them: the sanitizer's own runtime is not linked. Outside a checked launch
-// each returns at once.
+// The functions that code compiled with -fsanitize=thread calls, under the names of g++ and clang.
+// The checked kernels use them: the sanitizer's own runtime is not linked. Outside a checked launch
+// they return at once.
 #include <cstdint>
 #include <cstring>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The clocks of a wave start from zero in every segment; they are cleared when first used in it.
+// The clocks of a wave start from zero in every segment. They are cleared at their first use in it.
 #include "device/sim/checked/checked_clock.h"
 
 #include <algorithm>

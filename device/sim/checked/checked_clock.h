@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What orders the memory accesses of one launch. Within a block block_sync orders everything;
-// within a wave a wave_sync orders the lanes that took part, by vector clocks (shuffles and ballots
-// move values but order no memory); between blocks of a launch nothing does. Launches follow each
-// other.
+// The order of the memory accesses of one launch. block_sync orders all accesses of a block.
+// wave_sync orders those of the lanes that took part, by vector clocks; shuffles and ballots move
+// values but order no memory. Nothing orders accesses of different blocks. Launches run one after
+// the other.
 #pragma once
 
 #include <array>
@@ -15,8 +15,8 @@
 
 namespace plumb::device::sim {
 
-// Who accessed memory, and when. `segment` counts the spans between block_syncs of all blocks that
-// this host thread ever ran, one after the other, so that it also tells the block.
+// Who accessed memory, and when. `segment` counts the spans between block_syncs over all blocks
+// that this host thread has run since restart(), so that it also identifies the block.
 struct Stamp {
   std::uint32_t segment = 0;  // 0: no access
   std::uint32_t thread : 10 = 0;
@@ -41,8 +41,8 @@ class Clock {
     stamp.clock = clock < kLatestClock ? clock & kLatestClock : kLatestClock;
     return stamp;
   }
-  // Whether everything that the running thread does now comes after that access. Stamps of
-  // segments before `floor` do not count.
+  // Whether the access of `stamp` comes before everything that the running thread does now. True
+  // for all segments before `floor`.
   bool is_before(const Stamp& stamp, int running_thread, std::uint32_t floor) const {
     if (stamp.segment < floor) return true;
     if (stamp.segment < first_segment_of_block()) return false;
@@ -53,7 +53,8 @@ class Clock {
     return completed(running_thread, thread & (wave_size_ - 1)) >= stamp.clock;
   }
 
-  // Whether the two are of one wave and segment: a wave_sync may yet order what follows them.
+  // Whether both accesses are of one wave and one segment, so that a wave_sync may still order them
+  // before later accesses.
   bool may_meet(const Stamp& a, const Stamp& b) const {
     return a.segment == b.segment &&
            wave_of(static_cast<int>(a.thread)) == wave_of(static_cast<int>(b.thread));
@@ -61,7 +62,8 @@ class Clock {
 
   std::uint32_t first_segment_of_kernel() const { return blocks_.front().segment; }
   std::uint32_t first_segment_of_block() const { return blocks_.back().segment; }
-  // True once in 2^32 segments: stamps would repeat, and all that were kept must be forgotten.
+  // True when the 32-bit numbers of segments are nearly used up. Stamps would repeat after that, so
+  // all kept stamps must be forgotten before restart().
   bool is_worn_out() const { return segment_ > 0xF0000000U; }
   void restart() { segment_ = 0; }
 
@@ -73,17 +75,18 @@ class Clock {
 
  private:
   using Lanes = std::array<std::uint32_t, kMostLanes>;
-  static constexpr std::uint32_t kLatestClock = (1U << 21) - 1;  // then, accesses count as ordered
+  // Largest clock that a stamp can hold. Accesses after it count as ordered.
+  static constexpr std::uint32_t kLatestClock = (1U << 21) - 1;
   int wave_of(int thread) const { return thread >> wave_bits_; }
   std::uint32_t completed(int thread, int lane) const {
     return wave_segment_[wave_of(thread)] == segment_ ? known_[thread][lane] : 0;
   }
 
-  int wave_size_ = 0, wave_bits_ = 0;  // a power of two, and which
+  int wave_size_ = 0, wave_bits_ = 0;  // a power of two, and its logarithm
   std::uint32_t segment_ = 0;
   std::vector<BlockStart> blocks_;
-  std::vector<Lanes> known_;  // [thread][lane]: wave_syncs of the lane that it knows of
-  std::vector<std::uint32_t> wave_segment_;  // in which the wave's clocks were last touched
+  std::vector<Lanes> known_;  // [thread][lane]: wave_syncs of `lane` that `thread` knows of
+  std::vector<std::uint32_t> wave_segment_;  // segment in which the wave's clocks were last used
 };
 
 }  // namespace plumb::device::sim

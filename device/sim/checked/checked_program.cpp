@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where the constants of the running program lie, which kernels may read like a GPU's constant
-// data.
+// Finds the constants of the running program, which kernels may read like constant data of a GPU.
 #include <link.h>
 
 #include <vector>
@@ -34,7 +33,7 @@ bool any_holds(const std::vector<ProgramSpan>& spans, std::uintptr_t address) {
 
 }  // namespace
 
-// A plug-in may have been loaded since the last look, so a miss looks again.
+// Searches again after a miss, because a plug-in may have been loaded meanwhile.
 bool is_program_data(std::uintptr_t address) {
   static thread_local std::vector<ProgramSpan> spans;
   if (any_holds(spans, address)) return true;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Pages of cells, made when first touched.
+// Pages of cells, created when first touched.
 #include "device/sim/checked/checked_shadow.h"
 
 namespace plumb::device::sim {

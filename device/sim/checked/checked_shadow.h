@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The latest accesses to every byte that a launch touched, and whether a new one races with them.
+// The latest accesses to every byte that a launch touched. A new access may race with them.
 #pragma once
 
 #include <algorithm>
@@ -21,38 +21,38 @@ struct Access {
   std::size_t bytes;
   bool write;
   bool atomic = false;
-  bool uses_old_value = true;  // of an atomic: false for an exchange
+  bool uses_old_value = true;  // atomics only: false for an exchange
 };
 
 // What is wrong with a new access.
 struct AccessVerdict {
   enum class Flaw { race, uninitialized } kind = Flaw::race;
-  Stamp other;  // of a race: the earlier access
+  Stamp other;  // if kind is race: the earlier access
   bool other_wrote = false;
   std::uintptr_t address = 0;
 };
 
 class Shadow {
  public:
-  // Checks an access of the running thread and remembers it. `floor`: older stamps count as absent.
-  // `needs_write`: a byte that nobody wrote since `floor` may not be read.
-  // Returns whether it passes; `finding` says why not.
+  // Checks an access of the running thread and records it. `floor`: older stamps are ignored.
+  // `needs_write`: a read fails if no thread has written the byte since `floor`. Returns false and
+  // sets `finding` if the access is wrong.
   inline bool access(const Access& access, const Clock& clock, int thread, std::uint32_t floor,
                      bool needs_write, AccessVerdict& finding);
-  // Forgets everything if much memory is held; `always`: in any case.
+  // Forgets everything if it holds much memory, or if `always` is set.
   void trim(bool always);
 
  private:
   // The last writer, and two accesses that do not exclude others of their kind (reads or atomics).
-  // A reader gives up its place to one that comes after it. Where three or more are unordered, the
-  // two kept are of different waves or blocks if any are, so a later write races with one of them
-  // if it races with any; only lanes of one wave that met in several partial wave_syncs can
-  // escape.
+  // A reader is replaced by one that is ordered after it. If three or more are unordered, the two
+  // that are kept are of different waves or blocks, if any are. So a later write that races with
+  // any of them races with one that is kept, unless lanes of one wave met in several partial
+  // wave_syncs.
   struct Cell {
     Stamp writer;
     std::array<Stamp, 2> readers;
   };
-  // Cells of a page cover `1 << shift` bytes: 4 as long as every access is made of whole words.
+  // A cell of a page covers `1 << shift` bytes: 4 as long as all accesses are whole words.
   struct Page {
     int shift = 2;
     std::vector<Cell> cells;
@@ -79,7 +79,7 @@ class Shadow {
   std::array<RecentPage, kRecent> recent_;
 };
 
-// Inline: what follows runs for every access of every checked kernel.
+// Inline, because these functions run for every access of every checked kernel.
 inline bool Shadow::access(const Access& access, const Clock& clock, int thread,
                            std::uint32_t floor, bool needs_write, AccessVerdict& finding) {
   const Stamp now = clock.now(thread, access.atomic);

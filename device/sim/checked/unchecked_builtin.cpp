@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Of a program without checked kernels: the plain ones in their place.
+// For programs without checked kernels: the plain kernels take their place.
 #include "device/device.h"
 
 namespace plumb::device {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The list of executed barriers is one per process; the rest belongs to one launch.
+// The list of executed barriers is one per process. Everything else here belongs to one launch.
 #include "device/sim/grid/barrier_sites.h"
 
 #include <fmt/format.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Source lines as messages show them, which barriers a run ignores, and which were executed.
+// Source lines as messages show them, the barriers that a run skips, and those that it executed.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ namespace plumb::device::sim {
 std::string name_of_site(const Site& site);  // "mhc_pre.cu:120"
 bool same_file(const char* a, const char* b);
 inline bool same_line(const Site& a, const Site& b) {
-  // Nearly always the lanes of a wave come from one call, whose location is one constant.
+  // Nearly always the lanes of a wave come from one call, whose location is a single constant.
   if (__builtin_memcmp(&a, &b, sizeof a) == 0) return true;
   return a.line() == b.line() &&
          (a.file_name() == b.file_name() || same_file(a.file_name(), b.file_name()));

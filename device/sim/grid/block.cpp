@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Queue, barriers and switches: the part of a block that every barrier runs through.
+// Queue, barriers and switches: the part of a block that runs at every barrier.
 #include "device/sim/grid/block.h"
 
 #include <fmt/format.h>
@@ -112,7 +112,7 @@ void Block::start_threads() {
 
 void Block::fiber_entry(Fiber& self) { running_block().fiber_loop(self); }
 
-// A fiber runs one thread after the other and switches only to a thread that waits elsewhere.
+// A fiber runs one thread after another. It switches stacks only to a thread that already has one.
 void Block::fiber_loop(Fiber& self) {
   for (;;) {
     invoke_kernel();
@@ -138,7 +138,7 @@ void Block::invoke_kernel() {
   }
 }
 
-// The running thread returned: it leaves all barriers.
+// The running thread has returned: barriers no longer wait for it.
 void Block::leave() {
   Thread& self = running();
   self.state = Thread::ThreadState::returned;
@@ -165,7 +165,7 @@ void Block::sync(const Site& site) {
   wait();
 }
 
-// All threads may go on, the running one among them; but first the host thread does.
+// All threads may continue, including the running one, but first the host thread does.
 void Block::rest() {
   resting_ = true;
   Fiber::switch_to(*running().fiber, host_);
@@ -205,7 +205,8 @@ std::uint64_t Block::wave_operation(WaveKind kind, std::uint64_t mask, std::uint
   return wave.result_of(self.lane);
 }
 
-// The wave goes on before others do, which keeps its stacks in the cache; in random order perhaps.
+// The wave continues before other threads, which keeps its stacks in the cache. In random order it
+// does so half of the time.
 void Block::release_wave(int wave, std::uint64_t lanes) {
   const bool in_front = order_ != Order::random || random() % 2 == 0;
   Thread* const first = &threads_[wave * wave_size];

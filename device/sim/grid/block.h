@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A block that a host thread runs: its threads, which of them may run next, and who waits where.
-// grid.cpp describes how a block is scheduled.
+// A block that a host thread runs: its threads, which of them may run next, and where the others
+// wait. grid.cpp describes how a block is scheduled.
 #pragma once
 
 #include <cstdint>
@@ -23,40 +23,40 @@ namespace plumb::device::sim {
 struct Thread : ThreadContext {
   enum class ThreadState { ready, in_block_sync, in_wave_operation, returned };
   Fiber* fiber = nullptr;  // nullptr: not started
-  Thread* next = nullptr;  // in the queue of ready threads
+  Thread* next = nullptr;  // next thread in the queue of ready threads
   ThreadState state = ThreadState::ready;
-  Site site;  // where it waits, or waited last
+  Site site;  // barrier or wave operation at which it waits, or waited last
 };
 
 class Checker;
 
-// Serves one launch at a time, on the host thread that made it.
+// Serves one launch at a time, on one host thread.
 class Block : public BlockContext {
  public:
   Block();
   ~Block();
   void start_kernel(const KernelCall& call, const Properties& properties,
                     const Conditions& conditions, const MemoryMap& memory);
-  // The next block of the launch, none of its threads begun.
+  // Prepares the next block of the launch. None of its threads has begun.
   void start(std::int64_t x, std::int64_t y);
-  // Runs its threads: to the end of all, true; on an interleaving device perhaps only until all of
-  // them have met in a block_sync, false. Throws what went wrong in it.
+  // Runs the block's threads. Returns true when all have ended. On an interleaving device it may
+  // return false when all of them have met in a block_sync. Throws the error of a thread.
   bool resume();
   // Drops a block that will not be resumed.
   void abandon();
 
-  // Called by the running thread.
+  // These are called by the running thread.
   inline void sync(const Site& site);
   inline std::uint64_t wave_operation(WaveKind kind, std::uint64_t mask, std::uint64_t value,
                                       int source_lane, const Site& site);
   std::uint64_t all_lanes() const { return waves_[current->wave].lanes(); }
   void* static_shared(const SharedSite& site);
   void* dynamic_shared() { return shared_.dynamic(); }
-  // Ends the run: control goes back to run(), which throws. Stacks are dropped, not unwound.
-  // The stack is not unwound: the caller may own nothing but `message`, which is taken over.
+  // Ends the run: control returns to resume(), which throws. The stack is dropped and not unwound,
+  // so the caller may own nothing but `message`, which is moved from.
   [[noreturn]] void fail(ErrorKind fault, std::string&& message);
 
-  // Around a long jump to the host thread's stack, see launch.h.
+  // Called before and after a long jump to the host thread's stack, see launch.h.
   void begin_abandoning();
   std::string finish_abandoning();
 
@@ -75,13 +75,13 @@ class Block : public BlockContext {
   void leave();
   void release_block();
   void release_wave(int wave, std::uint64_t lanes);
-  // Threads that become ready together, linked in the run's order.
+  // Threads that become ready together, linked in the order in which they will run.
   struct Line {
     Thread *first = nullptr, *last = nullptr;
     inline void append(Thread& thread);
     inline void prepend(Thread& thread);
   };
-  inline void add(Thread& thread, Line& line);  // in ascending order of threads
+  inline void add(Thread& thread, Line& line);  // call in ascending order of threads
   void queue(Line line, bool in_front);
   Line shuffled_batch();
   inline Thread* next_ready();
@@ -105,7 +105,7 @@ class Block : public BlockContext {
   BarrierSites sites_;
   std::vector<Thread> threads_;
   std::vector<Wave> waves_;
-  std::vector<Thread*> batch_;  // of a random order: the line to be
+  std::vector<Thread*> batch_;  // random order: collects threads that become ready together
   Thread* head_ = nullptr;
   Thread* tail_ = nullptr;
   int live_ = 0, arrived_ = 0;
@@ -117,7 +117,7 @@ class Block : public BlockContext {
   bool checked_ = false;
 };
 
-// That of the running thread.
+// The block of the running thread.
 inline Block& running_block() { return static_cast<Block&>(*current->block); }
 
 }  // namespace plumb::device::sim

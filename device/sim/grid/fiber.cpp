@@ -2,9 +2,9 @@
 //
 // Stacks from mmap with a guard page below, switches, sanitizer annotations.
 //
-// On x86-64 the switch is plumb's own. That of Boost.Context, which serves elsewhere, also saves
-// and restores the control words of the floating-point units. No kernel changes those, and reading
-// them waits for all floating-point work that is under way: in kernels that took up to a fifth of
+// On x86-64 the switch is plumb's own. Other processors use Boost.Context, which also saves and
+// restores the control words of the floating-point units. No kernel changes these words, and
+// reading them waits for all floating-point work in progress: in kernels that took up to a fifth of
 // the time.
 #include "device/sim/grid/fiber.h"
 
@@ -30,13 +30,14 @@ std::size_t page_bytes() {
   return bytes;
 }
 
-// Stacks that start at equal offsets within a page fight for the same cache sets: spread them.
+// Stacks that start at equal offsets within a page compete for the same cache sets. So their starts
+// are spread over offsets.
 std::size_t colour(int index) { return static_cast<std::size_t>(index % 16) * 192; }
 
 #if defined(__x86_64__) && !defined(PLUMB_BOOST_FIBERS)
 
-// What plumb_switch_stacks finds on a stack that was never left: six registers, of which rbx has
-// the function, and the place to return to.
+// Contents of a fresh stack, as plumb_switch_stacks pops them: six registers, of which rbx has the
+// function, and the return address.
 void* make_stack(std::byte* top, std::size_t, void (*function)(void*)) {
   const std::uintptr_t aligned = reinterpret_cast<std::uintptr_t>(top) / 16 * 16;
   auto* const end = reinterpret_cast<void**>(aligned);
@@ -63,7 +64,7 @@ void* note_left(const transfer_t& transfer) {
   return one.argument;
 }
 
-// All stacks start with one function, so that it need not travel.
+// All stacks start with the same function, so it is stored once.
 std::atomic<void (*)(void*)> start_of_stacks = nullptr;
 
 void start_stack(transfer_t transfer) { start_of_stacks(note_left(transfer)); }
@@ -133,7 +134,7 @@ Fiber::Fiber(int index, Entry entry) : entry_(entry) {
 }
 
 Fiber::~Fiber() {
-  if (mapping_ == nullptr) return;  // the host thread's own
+  if (mapping_ == nullptr) return;  // this fiber is the host thread on its own stack
   sanitizers::destroy_fiber(tsan_fiber_);
   sanitizers::unpoison(bottom_, bytes_);
   munmap(mapping_, page_bytes() + kFiberStackBytes + page_bytes());

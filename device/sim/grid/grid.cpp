@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a block is scheduled. The threads that may run stand in one queue, at first all of them in
-// the run's order (forward, reverse, random). A fiber takes the first and runs it; if it returns
-// without having waited, the same fiber takes the next one: a kernel without barriers runs on one
-// stack. A thread that has to wait switches straight to the first of the queue, on that thread's
-// stack or on a fresh one. The last thread to arrive at a block_sync, or to leave when all others
-// wait there, puts all of them back, again in the run's order. A wave operation is the same among
-// the lanes of its mask, which go to the front of the queue. When the queue is empty and threads
-// are left, that is a deadlock.
+// How a block is scheduled. Threads that may run are in one queue. At first all of them are, in the
+// run's order (forward, reverse, random). A fiber takes the first thread and runs it. If the thread
+// returns without having waited, the same fiber takes the next one: a kernel without barriers runs
+// on one stack. A thread that has to wait switches directly to the first thread of the queue, on
+// that thread's stack or on a fresh one. When the last thread arrives at a block_sync, or leaves
+// while all others wait there, all of them return to the queue, again in the run's order. A wave
+// operation does the same with the lanes of its mask, which go to the front of the queue. An empty
+// queue while threads are left is a deadlock.
 //
-// On an interleaving device a block rests at each block_sync that all of its threads have reached,
-// and at its end; until it is resumed, the host thread may run blocks of other launches.
+// On an interleaving device a block pauses at each block_sync that all of its threads have reached,
+// and at its end. Until it is resumed, the host thread may run blocks of other launches.
 //
-// A fault never unwinds a simulated thread: control goes to the host thread's stack, every other
-// stack is dropped (kernels own nothing that needs a destructor), and run_grid throws.
+// An error never unwinds a simulated thread. Control returns to the host thread's stack, all other
+// stacks are dropped (kernels own nothing that needs a destructor), and run_grid throws.
 #include "device/sim/grid/grid.h"
 
 #include <fmt/format.h>
@@ -28,7 +28,7 @@ namespace plumb::device::sim {
 
 namespace {
 
-// Blocks of this host thread that serve no launch: their stacks and memory are for the next one.
+// Blocks of this host thread that serve no launch. The next launch reuses their stacks and memory.
 thread_local std::vector<std::unique_ptr<Block>> idle_blocks;
 
 std::unique_ptr<Block> take_block() {

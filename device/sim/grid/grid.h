@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A launch on its way. It runs on one host thread, in pieces, between which that thread may run
+// A launch in progress. It runs on one host thread, in pieces. Between these the thread may run
 // pieces of other launches.
 #pragma once
 
@@ -13,9 +13,9 @@ namespace plumb::device::sim {
 
 class Block;
 
-// Gives the blocks of a grid one after the other. Random order is a permutation without a table:
+// Yields the blocks of a grid one after the other. Random order is a permutation without a table:
 // four rounds of a Feistel network on the smallest even number of bits that holds the count,
-// applied again while the result is no block.
+// repeated while the result is not a block.
 class BlockOrder {
  public:
   BlockOrder(const Conditions& conditions, std::int64_t count);
@@ -40,8 +40,8 @@ class Grid {
   Grid(const Grid&) = delete;
   Grid& operator=(const Grid&) = delete;
 
-  // Runs a piece: everything, or on an interleaving device a block up to where it rests. True: that
-  // was the last one. Throws DeviceError for whatever a kernel may not do.
+  // Runs a piece: the whole launch, or on an interleaving device a block up to its next pause.
+  // Returns true after the last piece. Throws DeviceError for anything that a kernel may not do.
   bool advance();
 
  private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Arrays lie kGap bytes apart, so that an index slightly too large meets no other array. The gaps
-// do not count towards the platform's limit.
+// Arrays are kGap bytes apart, so that an index slightly too large hits a gap and not another
+// array. The gaps do not count towards the platform's limit.
 #include "device/sim/grid/shared_memory.h"
 
 #include <fmt/format.h>
@@ -19,7 +19,7 @@ namespace {
 constexpr std::size_t kGap = 64;
 constexpr std::size_t kMostArrays = 64;
 
-// Copied, which takes a quarter of the time of writing word by word.
+// Copied to shared memory: a quarter of the time of writing word by word.
 constexpr std::array<std::uint16_t, 2048> kPoisoned = [] {
   std::array<std::uint16_t, 2048> words{};
   words.fill(kPoison);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Shared memory of the one block that a host thread runs at a time: the dynamic part, then static
-// arrays as the block first reaches their declarations. Every part starts as poison.
+// Shared memory of a block: the dynamic part, then static arrays, added when the block first
+// reaches their declarations. Every part starts as poison.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,8 @@
 
 namespace plumb::device::sim {
 
-// 0x7FF7 in every half word: a NaN as bf16, float and double, a huge integer, mostly NaN as fp8.
+// 0x7FF7 in every 16-bit word: NaN in bf16, float and double, and a huge integer. As e4m3fn, every
+// second byte (0x7F) is a NaN.
 constexpr std::uint16_t kPoison = 0x7FF7;
 void poison(void* memory, std::size_t bytes);
 
@@ -25,11 +26,11 @@ class SharedMemory {
     const char* name() const { return site == nullptr ? "dynamic shared memory" : site->name; }
   };
 
-  // Throws ErrorKind::launch_limits if the dynamic part alone is too large.
+  // `limit`: bytes that the platform allows, of which the dynamic part takes `dynamic_bytes`.
   void start_kernel(std::size_t limit, std::size_t dynamic_bytes);
   void start_block();
 
-  // The array of this site; nullptr if it does not fit any more: why() says so.
+  // The array of this site; nullptr if it does not fit: why_full() has the message.
   void* find_or_add(const SharedSite& site) {
     for (const Array& array : arrays_)
       if (array.site == &site) return base() + array.begin;
@@ -45,8 +46,8 @@ class SharedMemory {
   const std::vector<Array>& arrays() const { return arrays_; }
 
  private:
-  // Starts on the largest alignment that a shared array may ask for, and nothing of it is cut off:
-  // what lies behind is somebody else's memory.
+  // Has the largest alignment that a shared array may ask for. The buffer is made of whole chunks,
+  // because other objects' memory lies behind it.
   struct alignas(1024) Chunk {
     std::byte bytes[1024];
   };

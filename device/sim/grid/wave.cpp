@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which lanes may meet in an operation, and what each of them gets.
+// Which lanes may meet in an operation, and the result of each lane.
 #include "device/sim/grid/wave.h"
 
 #include <fmt/format.h>
@@ -46,8 +46,9 @@ void Wave::start_block(int lanes) {
   open_.clear();
 }
 
-// Each waits for the other, so that neither can ever complete. Less than that may still resolve: a
-// lane that is awaited here may first complete an operation with others.
+// Whether the operation and the call each wait for a lane of the other, so that neither can ever
+// complete. A weaker overlap may resolve: a lane that is awaited here may first complete an
+// operation with other lanes.
 bool Wave::conflicts(const Operation& operation, const WaveCall& call) const {
   return (operation.mask & lane_bit(call.lane)) != 0 && (call.mask & operation.arrived) != 0 &&
          !is_same(operation, call);
@@ -90,7 +91,7 @@ Wave::Operation& Wave::open(const WaveCall& call) {
   return open_.emplace_back(Operation{call.kind, call.mask, 0, call.site});
 }
 
-// Every lane has arrived: hands out the results, and closes the operation.
+// All lanes have arrived: stores the results and closes the operation.
 std::uint64_t Wave::complete(Operation& operation) {
   const std::uint64_t mask = operation.mask;
   if (operation.kind == WaveKind::ballot)

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Operations of one wave. An operation is open from the first lane that arrives to the last lane of
-// its mask; the last one hands every lane its result, so that no lane can overtake another's read.
-// Several may be open at once: a lane that one of them awaits may first meet others elsewhere.
+// its mask. The last lane stores the results of all lanes, so that no lane can overtake another's
+// read. Several operations may be open: a lane that one of them awaits may first meet other lanes
+// in another operation.
 #pragma once
 
 #include <cstdint>
@@ -41,18 +42,18 @@ class Wave {
   std::uint64_t lanes() const { return lanes_; }
 
   bool is_legal(const WaveCall& call) const;
-  // What is wrong with an illegal call, and its fault.
+  // Why a call is illegal, and the kind of the error.
   std::string why_illegal(const WaveCall& call, ErrorKind& fault) const;
-  // Whether the call is of the one operation that is open. It is legal then: a lane that returns
-  // while others wait for it ends the run, so the operation's mask is as good as when it was
+  // Whether the call belongs to the only open operation. Then it is legal: a lane that returns
+  // while others wait for it ends the run, so the mask is as legal as when the operation was
   // opened.
   bool joins(const WaveCall& call) const {
     return open_.size() == 1 && is_same(open_.front(), call) &&
            (call.mask & lane_bit(call.lane)) != 0;
   }
-  // The operation of a legal call.
+  // The operation of a legal call, opened if need be.
   Operation& open(const WaveCall& call);
-  // The lanes that may go on, if this call was the last one missing; 0: the lane has to wait.
+  // Returns the lanes that may continue if this lane was the last one; 0: the lane has to wait.
   std::uint64_t arrive(Operation& operation, const WaveCall& call, std::uint64_t value,
                        int source_lane) {
     values_[call.lane] = value;
@@ -62,9 +63,9 @@ class Wave {
   }
   Operation& only() { return open_.front(); }
   std::uint64_t result_of(int lane) const { return results_[lane]; }
-  // The lane returned. The operation that waits for it in vain; nullptr if none does.
+  // The lane has returned. Returns the operation that waits for it in vain; nullptr if none does.
   const Operation* leave(int lane);
-  // The operation in which the lane waits; nullptr if it does not.
+  // The operation in which the lane waits; nullptr if it waits in none.
   const Operation* waiting_operation(int lane) const;
 
  private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// mmap without backing for the whole, holes kept in a map, pages opened and closed as blocks come
-// and go.
+// Reserves the whole range without backing memory, keeps free holes in a map, and opens and closes
+// pages as blocks are allocated and freed.
 #include "device/sim/memory/address_space.h"
 
 #include <sys/mman.h>
@@ -40,10 +40,11 @@ struct FreedSpan {
   std::uintptr_t used_end = 0;
 };
 
-// Spaces that nobody uses. A device lives for one point of a case, and the next one needs as much.
+// Address spaces that no device uses. A case opens a new device for each combination of conditions
+// that it tries, and each device needs a space of the same size.
 class LeftBehind {
  public:
-  // The one that was left last.
+  // The space of this size that was left last; begin is 0 if there is none.
   FreedSpan take(std::size_t bytes) {
     const std::lock_guard lock(mutex_);
     const auto found = std::find_if(spans_.rbegin(), spans_.rend(),
@@ -67,13 +68,13 @@ class LeftBehind {
   }
 
  private:
-  static constexpr std::size_t kMost = 12;  // four engines' device and pinned memory, and more
+  static constexpr std::size_t kMost = 12;  // device and pinned memory of four engines, and more
   static constexpr std::size_t kMostUsed = std::size_t{64} << 20;
   std::mutex mutex_;
   std::vector<FreedSpan> spans_;
 };
 
-// Never destroyed: a device may outlive every static object.
+// Never destroyed: a device may be destroyed after all static objects.
 LeftBehind& left_behind() {
   static auto* const the_spaces = new LeftBehind;
   return *the_spaces;
@@ -160,7 +161,7 @@ void AddressSpace::drop_pages(std::uintptr_t begin, std::size_t bytes) {
   require(madvise(pointer(begin), bytes, MADV_DONTNEED), "drop pages");
 }
 
-// A system without huge pages refuses the advice, which is as good.
+// A system without huge pages refuses this advice, and does not need it.
 void AddressSpace::keep_pages_small() { madvise(pointer(begin_), bytes_, MADV_NOHUGEPAGE); }
 
 }  // namespace plumb::device::sim

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The common case, nothing differs, costs one memcmp.
+// In the common case nothing differs, and a check costs one memcmp.
 #include "device/sim/memory/guard.h"
 
 #include <algorithm>
@@ -28,7 +28,7 @@ constexpr std::uint8_t poison_byte(std::size_t offset, std::uint16_t word) {
   return static_cast<std::uint8_t>(offset % 2 == 0 ? word & 0xFF : word >> 8);
 }
 
-// Calls body(offset, length, pattern) for the pieces of the range in which the pattern does not
+// Calls body(offset, length, pattern) for each piece of the range in which the pattern does not
 // wrap.
 template <class Body>
 void for_each_piece(std::size_t bytes, std::uint64_t position, const Body& body) {
@@ -70,7 +70,8 @@ std::optional<ByteDifference> compare_guard(const std::uint8_t* begin, std::size
   return differences(begin, bytes, [&](std::size_t i) { return guard_byte(position + i); });
 }
 
-// What is laid is copied behind itself, twice as much each time, up to what a cache holds.
+// Writes two bytes, then copies all written bytes behind themselves, twice as many each time, up to
+// what a cache holds.
 void lay_poison(std::uint8_t* begin, std::size_t bytes, std::uint16_t word) {
   std::size_t laid = std::min<std::size_t>(bytes, 2);
   for (std::size_t i = 0; i < laid; ++i) begin[i] = poison_byte(i, word);
@@ -85,7 +86,7 @@ std::optional<ByteDifference> compare_poison(const std::uint8_t* begin, std::siz
                                              std::uint16_t word) {
   if (bytes == 0) return std::nullopt;
   const auto expected = [&](std::size_t i) { return poison_byte(i, word); };
-  // Equal to itself two bytes later, and right at the start: right everywhere.
+  // If each byte equals the byte two places behind it, and the first two are right, all are right.
   const bool starts = begin[0] == expected(0) && (bytes < 2 || begin[1] == expected(1));
   if (starts && (bytes <= 2 || std::memcmp(begin, begin + 2, bytes - 2) == 0)) return std::nullopt;
   return differences(begin, bytes, expected);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A captured stream's frontier is what its next node depends on; an event carries a copy of one.
+// A captured stream's frontier: the nodes on which its next node depends. A captured event has a
+// copy of one.
 #include "device/sim/streams/capture.h"
 
 #include <algorithm>
@@ -18,7 +19,7 @@ void require_unspoilt(const Capture& capture, const std::string& call) {
                                                     " is invalid since: " + capture.offence);
 }
 
-// First node that the origin's last operation does not depend on, or -1.
+// First node on which the origin's last operation does not depend, or -1.
 int unjoined_node(const Capture& capture) {
   std::vector<bool> joined(capture.nodes.size(), false);
   for (int last : capture.last) joined[last] = true;

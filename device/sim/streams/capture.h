@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A capture in progress: operations of one stream, and of those that joined it by waiting for an
-// event of it, become nodes of a graph instead of running. The first call that a capture may not
-// contain spoils it; only ending it is possible then.
+// A capture in progress. Operations of one stream, and of streams that joined by waiting for an
+// event of the capture, become nodes of a graph instead of running. The first call that a capture
+// may not contain spoils it; afterwards the capture can only be ended.
 #pragma once
 
 #include <memory>
@@ -17,28 +17,29 @@ namespace plumb::device::sim {
 
 struct Capture {
   StreamState* origin = nullptr;
-  std::thread::id thread;  // that began it, and has to end it
+  std::thread::id thread;  // the thread that began it has to end it
   bool ended = false;
   std::string offence;  // empty: none so far
   std::vector<CapturedNode> nodes;
   std::vector<int> last;  // the origin's frontier, once the capture has ended
 };
 
-// Adds a node to the capture of the stream, after the nodes that the stream depends on. Throws
+// Adds a node to the stream's capture, behind the nodes on which the stream depends. Throws
 // capture_invalid if the capture has been spoilt.
 void append(StreamState& stream, Operation operation);
 
 void record_captured(EventState& event, const StreamState& stream);
-// The stream, capturing or about to, depends on what the captured event depends on. Throws
-// capture_invalid if the event's capture is over, capture_unsupported if it is another one.
+// Makes the stream depend on what the captured event depends on; the stream joins the capture if it
+// is in none. Throws capture_invalid if the event's capture has ended, capture_unsupported if the
+// stream is in another one.
 void wait_captured(StreamState& stream, const EventState& event);
 
-// Notes `what` as the capture's offence, if it is the first.
+// Stores `what` as the capture's offence, if it has none yet.
 void spoil(Capture& capture, const std::string& what);
-// Spoils the capture and throws capture_unsupported.
+// Spoils the capture with `what`, and throws capture_unsupported.
 [[noreturn]] void refuse(Capture& capture, const std::string& what);
 
-// The graph. Throws capture_invalid if the capture was spoilt, or if a branch has not been joined.
+// Returns the graph. Throws capture_invalid if the capture was spoilt, or a branch was not joined.
 std::shared_ptr<const GraphData> finish(Capture& capture);
 
 }  // namespace plumb::device::sim

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What can stand in a stream or in a graph, as values: everything that an operation needs is in it,
-// so that it can run long after the call that made it, and any number of times.
+// Operations of a stream or a graph, as values. A value has everything that its operation needs, so
+// that it can run long after the call that made it, any number of times.
 #pragma once
 
 #include <cstddef>
@@ -24,8 +24,7 @@ struct MemoryCopy {
   void* to = nullptr;
   const void* from = nullptr;
   std::size_t bytes = 0;
-  // The bytes of a pageable source as they were at the call. Empty: `from` is read when the copy
-  // runs.
+  // Bytes of a pageable source at the time of the call. Empty: `from` is read when the copy runs.
   std::shared_ptr<const std::vector<std::byte>> snapshot;
 };
 
@@ -38,8 +37,8 @@ struct MemoryFill {
 struct HostCall {
   void (*function)(void*) = nullptr;
   void* argument = nullptr;
-  std::string name;                  // of one that stands for a kernel
-  std::span<const std::byte> words;  // where it keeps addresses
+  std::string name;                  // kernel name, if the function stands for a kernel
+  std::span<const std::byte> words;  // memory with the addresses that the function uses
 };
 
 // Reached when `stream` has executed its first `position` operations.
@@ -58,7 +57,7 @@ struct Replay {
 
 using Operation = std::variant<KernelCall, MemoryCopy, MemoryFill, HostCall, Wait, Replay>;
 
-// A node may run when all nodes in `needs` have: indices of earlier nodes of the same graph.
+// A node may run when all nodes in `needs` have run. These are indices of earlier nodes.
 struct CapturedNode {
   Operation operation;
   std::vector<int> needs;
@@ -66,7 +65,8 @@ struct CapturedNode {
 
 struct GraphData {
   std::vector<CapturedNode> nodes;
-  // What nodes keep, and the first node that does: addresses, and words that may be some.
+  // Addresses that nodes keep, and words that may be addresses, each with the first node that keeps
+  // it.
   std::map<std::uintptr_t, int> addresses, guesses;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Decides what runs next, and nothing else: executor.cpp runs it.
+// Decides what runs next. executor.cpp runs it.
 #include "device/sim/streams/stream.h"
 
 #include <optional>
@@ -13,8 +13,8 @@ namespace plumb::device::sim {
 
 namespace {
 
-// A stream, and the first of its pending operations once it has begun. The operation is pending
-// until it is over.
+// A stream, and the progress of its first pending operation, which stays pending until it is
+// finished.
 struct PendingStream {
   StreamState* stream = nullptr;
   std::optional<OperationProgress> progress = std::nullopt;
@@ -48,7 +48,7 @@ void run_until(const StreamPoint& point, Executor& executor) {
     if (const Wait* wait = std::get_if<Wait>(&stream.pending.front())) {
       run_until(wait->point, executor);
     }
-    // Taken out first: an operation that throws is not run again.
+    // Removed first, so that an operation that throws is not run again.
     Operation operation = std::move(stream.pending.front());
     stream.pending.pop_front();
     ++stream.done;
@@ -73,7 +73,7 @@ void run_interleaved(const std::vector<std::unique_ptr<StreamState>>& streams, E
     try {
       lane.move(executor);
     } catch (const DeviceError& error) {
-      if (error.kind() == ErrorKind::unsupported) throw;  // no fault of the stream
+      if (error.kind() == ErrorKind::unsupported) throw;  // not an error of the stream's work
       throw DeviceError(error.kind(), name_of(*lane.stream) + ": " + error.what());
     }
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// mtp_input_rms_norm as one would write it for an engine: 16-byte loads, warp shuffles, one block
-// for each row. Of plumb only the C ABI.
+// mtp_input_rms_norm as written for an engine: 16-byte loads, warp shuffles, one block per row. It
+// uses only plumb's C ABI.
 //   plumb run --platform cuda-sm90 --plugin cuda_kernels.so --op mtp_input_rms_norm
 #include <cuda_bf16.h>
 #include <cuda_runtime.h>
@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kThreads = 256;
 constexpr int kWarps = kThreads / 32;
-constexpr int kVector = 8;  // bf16 in a float4
+constexpr int kVector = 8;  // bf16 elements in a float4
 
 const plumb_host* host;
 
@@ -31,7 +31,7 @@ union Vector {
   __nv_bfloat16 values[kVector];
 };
 
-// Block (token, role): role 0 is the embedding, role s + 1 is slot s.
+// Block (token, role): role 0 is the embedding, role s + 1 is slot (stream) s.
 __global__ void __launch_bounds__(kThreads)
     mtp_input_rms_norm_kernel(plumb_mtp_input_rms_norm_params p) {
   const long long token = blockIdx.x;
@@ -93,8 +93,8 @@ plumb_status mtp_input_rms_norm(const void* params) {
 }  // namespace
 
 PLUMB_PLUGIN_EXPORT const plumb_plugin_table* plumb_plugin(const plumb_host* services) {
-  // fp32 throughout: each thread's sum is sequential, and 256 of them meet, in a tree up to the
-  // eight warps. As if half as many met in a tree only.
+  // fp32 throughout. Each of 256 threads sums sequentially; a tree in each warp adds the threads'
+  // sums, and the 8 warp sums are added one by one. Declared as 128 chains that meet in a tree.
   static const plumb_numerics numerics = [] {
     plumb_numerics own{};
     own.struct_size = sizeof own;

@@ -3,8 +3,8 @@
 
     plumb run --plugin gpu_kernels.py --platform cuda-sm90
 
-Tensors come as views of torch, on the current stream. Nothing here waits for the device or copies
-to the host, so that a graph can capture all of it. Memory for intermediate results is torch's.
+Tensors are passed as torch views, on the current stream. No function waits for the device or copies to the host, so
+that a graph can capture all of it. torch allocates intermediate results.
 """
 
 import torch
@@ -12,7 +12,7 @@ import triton
 import triton.language as tl
 from plumb_kernels import kernel
 
-MOST_KEYS = 1 << 28  # selected from at a time: 2 GiB of them
+MOST_KEYS = 1 << 28  # largest number of keys per selection: 2 GiB
 
 
 @triton.jit
@@ -38,7 +38,7 @@ def norm_rows(x, positions, weight, out, eps):
     )
 
 
-# A block for each row. Each of its 128 threads or more adds some of the squares, and a tree adds the rest.
+# One block per row. At least 128 threads add up squares, then a tree adds the threads' sums.
 @kernel(
     "mtp_input_rms_norm",
     platforms="cuda-*",
@@ -58,7 +58,7 @@ def select(logits, starts, ends, k, out):
     columns = logits.shape[1]
     column = torch.arange(columns, device=logits.device)
     inside = (column >= starts[:, None]) & (column < ends[:, None])
-    # -NaN < -inf < ... < -0 < +0 < ... < +NaN as integers. Columns outside are below all of them.
+    # Integer keys in the order -NaN < -inf < ... < -0 < +0 < ... < +NaN. Columns outside are below all of them.
     bits = logits.contiguous().view(torch.int32)
     keys = (bits ^ ((bits >> 31) & 0x7FFFFFFF)).to(torch.int64)
     keys = torch.where(inside, keys, -(1 << 40))

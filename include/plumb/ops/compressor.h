@@ -11,22 +11,22 @@
 extern "C" {
 #endif
 
-/* Tokens without a slot of their own in the cache of their layer. */
+/* Treatment of tokens that have no slot of their own in the cache of their layer. */
 typedef enum plumb_own_slot {
   PLUMB_OWN_SLOT_REQUIRED = 0, /* they get no compressed slot */
   PLUMB_OWN_SLOT_IGNORED = 1   /* slot_mapping is not read */
 } plumb_own_slot;
 
-/* Slots of the compressed states that tokens close   [10.2] */
+/* Computes the slots of the compressed states that tokens close   [10.2] */
 typedef struct plumb_compressed_slot_mapping_params {
   int64_t struct_size;            /* of this structure, in bytes */
   const int32_t* query_start_loc; /* [requests + 1], the first is 0 */
   const int32_t* seq_lens;        /* [requests] */
-  const int64_t* slot_mapping;    /* [tokens] own slots; < 0: none */
+  const int64_t* slot_mapping;    /* [tokens]: slots of the tokens; < 0: none */
   const int32_t* block_table;     /* [requests, blocks_per_request] of the compressed cache */
-  int64_t* compressed_slots;      /* [buffer_tokens]; -1 wherever a token closes no state */
+  int64_t* compressed_slots;      /* [buffer_tokens]; -1 if a token closes no state */
   int64_t tokens, requests;
-  int64_t buffer_tokens; /* >= tokens: the rows behind the tokens are -1, too */
+  int64_t buffer_tokens; /* >= tokens; rows after the tokens are -1 */
   int64_t ratio;         /* positions per state */
   int64_t page;          /* states per block */
   int64_t block_table_row_stride;
@@ -34,25 +34,26 @@ typedef struct plumb_compressed_slot_mapping_params {
   plumb_own_slot own_slot;
 } plumb_compressed_slot_mapping_params;
 
-/* What a partial state of a position is. */
+/* Contents of the partial state of a position. */
 typedef enum plumb_state_form {
-  PLUMB_STATE_BIASED = 0,  /* fp32; scores with the position's row of ape */
-  PLUMB_STATE_RAW = 1,     /* fp32; kv and scores as they were projected */
-  PLUMB_STATE_RAW_BF16 = 2 /* bf16; the same */
+  PLUMB_STATE_BIASED = 0,  /* fp32; scores plus the position's row of ape */
+  PLUMB_STATE_RAW = 1,     /* fp32; projected kv and scores */
+  PLUMB_STATE_RAW_BF16 = 2 /* bf16; projected kv and scores */
 } plumb_state_form;
 
-/* Partial states of positions, [num_blocks, rows, 2 * width]: width of kv, then width of scores. */
+/* A cache of partial states, [num_blocks, rows, 2 * width]: `width` values of kv, then `width`
+ * scores. */
 typedef struct plumb_state_cache {
-  void* data;                 /* of the form's format */
+  void* data;                 /* fp32 or bf16, by the form */
   int64_t block_stride_bytes; /* >= rows * row_stride_bytes */
   int64_t row_stride_bytes;   /* >= 2 * width elements */
   int64_t num_blocks;
   int64_t rows; /* positions per block */
 } plumb_state_cache;
 
-/* Projections of the tokens of a step into the state cache   [10.3]. Token t goes to
- * slot_mapping[t] = block * rows + row; a negative slot is skipped. No slot is named twice. Bytes
- * that no token owns stay as they are. */
+/* Writes the projections of a step's tokens to the state cache [10.3]. Token t goes to
+ * slot_mapping[t] = block * rows + row; negative slots are skipped. No slot occurs twice. Bytes
+ * that belong to no token stay unchanged. */
 typedef struct plumb_save_partial_states_params {
   int64_t struct_size;         /* of this structure, in bytes */
   const float* kv;             /* [>= tokens, width] */
@@ -67,23 +68,24 @@ typedef struct plumb_save_partial_states_params {
   plumb_state_form form;
 } plumb_save_partial_states_params;
 
-/* Where compressed states go. */
+/* Layout of the cache of compressed states. */
 typedef enum plumb_compressed_layout {
   PLUMB_COMPRESSED_INDEXER = 0, /* per block the codes of all its states, then their fp32 scales */
   PLUMB_COMPRESSED_MAIN = 1,    /* as quantize_and_insert_k_cache: head_dim 512 */
   PLUMB_COMPRESSED_ROWS = 2     /* rows of head_dim bf16 */
 } plumb_compressed_layout;
 
-/* What is at least 10^-4 where a group of the main layout is quantised. */
+/* Which number has a lower limit of 10^-4 when a group of the main layout is quantised. */
 typedef enum plumb_compressed_floor {
   PLUMB_COMPRESSED_FLOOR_AMAX = 0, /* the largest magnitude */
   PLUMB_COMPRESSED_FLOOR_SCALE = 1 /* the scale, before it is rounded up */
 } plumb_compressed_floor;
 
-/* Compressed states of the groups that tokens close: softmax over the window of each channel, RMS
- * norm, RoPE, quantisation, insert   [10.4]. Token t writes to kv_slot_mapping[t] = block * page +
- * offset if this slot and slot_mapping[t] are not negative and its position ends a group; nothing
- * otherwise. Codes are e4m3fn on every platform. Bytes that no token owns stay as they are. */
+/* Computes the compressed states of the groups that tokens close: softmax over the window of
+ * each channel, RMS norm, RoPE, quantisation, insert [10.4]. Token t writes to
+ * kv_slot_mapping[t] = block * page + offset if this slot and slot_mapping[t] are not negative
+ * and its position ends a group; otherwise it writes nothing. Codes are e4m3fn on every
+ * platform. Bytes that belong to no token stay unchanged. */
 typedef struct plumb_compress_norm_rope_insert_params {
   int64_t struct_size; /* of this structure, in bytes */
   plumb_state_cache states;
@@ -99,14 +101,15 @@ typedef struct plumb_compress_norm_rope_insert_params {
   int64_t tokens;
   int64_t head_dim; /* a multiple of 64, 128 to 512; the last 64 are rotated */
   int64_t ratio;
-  int64_t overlap; /* 1: a window is two groups, and width 2 * head_dim; 0: one, and head_dim */
+  int64_t overlap; /* 1: a window is two groups, and width is 2 * head_dim; 0: one group, and width
+                      is head_dim */
   int64_t block_table_row_stride;
   plumb_stream stream;
   float eps;
   plumb_state_form form;
   plumb_compressed_layout layout;
-  plumb_compressed_floor floor; /* of the main layout; the indexer's is that of amax */
-  plumb_pad_byte pad;           /* of the main layout */
+  plumb_compressed_floor floor; /* main layout only; the indexer's floor is that of amax */
+  plumb_pad_byte pad;           /* main layout only */
 } plumb_compress_norm_rope_insert_params;
 
 #ifdef __cplusplus

@@ -10,10 +10,10 @@
 extern "C" {
 #endif
 
-/* Of the products with fn, the splits added, in front of 1/rms. */
+/* Rounding of the products with fn, summed over splits, before the product with 1/rms. */
 typedef enum plumb_mixes {
   PLUMB_MIXES_FP32 = 0,
-  PLUMB_MIXES_BF16 = 1 /* rounded, as a product of bf16 matrices returns them */
+  PLUMB_MIXES_BF16 = 1 /* rounded to bf16, as a bf16 matrix product returns them */
 } plumb_mixes;
 
 /* Hyper-connection mixing before a sublayer   [6.1, 6.2]; hc_mult is 4 */
@@ -31,12 +31,13 @@ typedef struct plumb_mhc_pre_params {
   float* partial_square_sums; /* fp32 [splits, tokens]: sum x^2 of the split (visible) */
   int64_t tokens, hidden;
   int64_t residual_token_stride, residual_slot_stride;
-  int64_t splits; /* part s of K = 4 hidden: [K s / splits, K (s + 1) / splits), summed in order */
+  int64_t splits; /* split s of K = 4 hidden is [K s / splits, K (s + 1) / splits); splits are
+                     summed in order */
   int64_t post_row_stride, comb_token_stride, layer_input_row_stride;
   int32_t sinkhorn_iterations;
   float rms_eps, pre_eps, sinkhorn_eps, norm_eps, post_mult;
   plumb_stream stream;
-  plumb_scaled scaled; /* OPERAND: 1/rms multiplies the streams in front of the product with fn, and
+  plumb_scaled scaled; /* OPERAND: streams are multiplied by 1/rms before the product with fn, and
                           partial_mixes is not judged */
   plumb_mixes mixes;
 } plumb_mhc_pre_params;
@@ -56,19 +57,19 @@ typedef struct plumb_mhc_post_params {
 } plumb_mhc_post_params;
 
 typedef enum plumb_gemm_operand {
-  PLUMB_GEMM_OPERAND_FP32 = 0,      /* the streams of the square sum, and fn */
-  PLUMB_GEMM_OPERAND_BF16_SPLIT = 1 /* the stored streams, and fn as the sum of two bf16 numbers:
-                                       bf16(fn) and bf16 of the rest */
+  PLUMB_GEMM_OPERAND_FP32 = 0,      /* the streams of the square sum, times fn */
+  PLUMB_GEMM_OPERAND_BF16_SPLIT = 1 /* the stored streams, times fn as the sum of two bf16 numbers:
+                                       bf16(fn) and bf16 of the remainder */
 } plumb_gemm_operand;
 
-/* mhc_post, then mhc_pre of its result   [6.5]. With up to unrounded_rows tokens the sums of
- * mhc_pre are of the streams in fp32, with more of the stored ones; layer_input is always of the
- * stored ones. */
+/* mhc_post, then mhc_pre of its result [6.5]. With at most unrounded_rows tokens the sums of
+ * mhc_pre use the fp32 streams, with more tokens the stored streams. layer_input always uses the
+ * stored streams. */
 typedef struct plumb_mhc_fused_post_pre_params {
   int64_t struct_size;         /* of this structure, in bytes */
   const uint16_t* x;           /* bf16 [tokens, hidden] */
   const uint16_t* residual;    /* bf16 [tokens, 4, hidden] */
-  const float* post_before;    /* fp32 [tokens, 4]: of the sublayer that x comes from */
+  const float* post_before;    /* fp32 [tokens, 4]: post of the sublayer whose output is x */
   const float* comb_before;    /* fp32 [tokens, 4, 4] */
   const float* fn;             /* fp32 [24, 4 * hidden]; from here on as in mhc_pre */
   const float* scale;          /* fp32 [3] */
@@ -88,11 +89,11 @@ typedef struct plumb_mhc_fused_post_pre_params {
   int32_t sinkhorn_iterations;
   float rms_eps, pre_eps, sinkhorn_eps, norm_eps, post_mult;
   plumb_stream stream;
-  int64_t unrounded_rows;          /* 0: the sums are always of the stored streams */
-  plumb_gemm_operand gemm_operand; /* what the products with fn are of */
+  int64_t unrounded_rows;          /* 0: the sums always use the stored streams */
+  plumb_gemm_operand gemm_operand; /* operands of the products with fn */
 } plumb_mhc_fused_post_pre_params;
 
-/* mhc_pre of four streams that are all `residual`   [6.5] */
+/* mhc_pre of four streams that are all equal to `residual`   [6.5] */
 typedef struct plumb_mhc_pre_broadcast_params {
   int64_t struct_size;         /* of this structure, in bytes */
   const uint16_t* residual;    /* bf16 [tokens, hidden] */

@@ -25,28 +25,28 @@ typedef struct plumb_rms_norm_params {
 } plumb_rms_norm_params;
 
 typedef enum plumb_added_sum {
-  PLUMB_SUM_BF16 = 0,        /* the sum as it is stored */
-  PLUMB_SUM_FP32 = 1,        /* the sum before it is rounded */
-  PLUMB_SUM_FP32_SQUARES = 2 /* squares: before it is rounded; rows: as it is stored */
+  PLUMB_SUM_BF16 = 0,        /* the stored bf16 sum */
+  PLUMB_SUM_FP32 = 1,        /* the fp32 sum */
+  PLUMB_SUM_FP32_SQUARES = 2 /* mean square of the fp32 sum, rows of the stored sum */
 } plumb_added_sum;
 
-/* In place: residual = bf16(x + residual), x = rms_norm of it   [7.2]. x and residual do not
- * overlap. */
+/* In place: residual = bf16(x + residual), then x = rms_norm of this sum [7.2]. x and residual
+ * do not overlap. */
 typedef struct plumb_fused_add_rms_norm_params {
   int64_t struct_size;    /* of this structure, in bytes */
-  uint16_t* x;            /* bf16 [tokens, hidden]: what is added, then the normalised sum */
-  uint16_t* residual;     /* bf16 [tokens, hidden]: added to, then the rounded sum */
+  uint16_t* x;            /* bf16 [tokens, hidden]: in: summand; out: the normalised sum */
+  uint16_t* residual;     /* bf16 [tokens, hidden]: in: summand; out: the rounded sum */
   const uint16_t* weight; /* bf16 [hidden] contiguous */
   int64_t tokens, hidden;
   int64_t x_row_stride;
   int64_t residual_row_stride;
   float eps;
   plumb_rounding rounding;
-  plumb_added_sum sum; /* what the norm is of */
+  plumb_added_sum sum; /* which sum is normalised */
   plumb_stream stream;
 } plumb_fused_add_rms_norm_params;
 
-/* enorm of the masked embedding and hnorm of each of the hc_mult hidden slots   [7.3] */
+/* enorm of the masked embedding, and hnorm of each of the hc_mult hidden slots   [7.3] */
 typedef struct plumb_mtp_input_rms_norm_params {
   int64_t struct_size;             /* of this structure, in bytes */
   const uint16_t* embeds;          /* bf16 [tokens, hidden] */
@@ -76,7 +76,7 @@ typedef struct plumb_mtp_shared_head_rms_norm_params {
   plumb_rounding rounding;
 } plumb_mtp_shared_head_rms_norm_params;
 
-/* Two row norms in one call: of the query's and of the key's latent   [7.5] */
+/* Row norms of the query's and of the key's latent in one call   [7.5] */
 typedef struct plumb_q_kv_rms_norm_params {
   int64_t struct_size;       /* of this structure, in bytes */
   const uint16_t* q;         /* bf16 [tokens, q_hidden] */
@@ -93,9 +93,9 @@ typedef struct plumb_q_kv_rms_norm_params {
   plumb_rounding rounding;
 } plumb_q_kv_rms_norm_params;
 
-/* Each head's row norm without a weight, then RoPE of its last 64 dims   [7.6]. Pairs are
- * neighbours (2i, 2i + 1); row p of cos_sin belongs to position p. rounding: TWICE rounds the norm
- * to bf16 before RoPE. */
+/* RMS norm of each head without a weight, then RoPE of its last 64 dims [7.6]. Pairs are
+ * adjacent elements (2i, 2i + 1); row p of cos_sin belongs to position p. rounding: TWICE rounds
+ * the norm to bf16 before RoPE. */
 typedef struct plumb_q_head_rms_norm_rope_params {
   int64_t struct_size;      /* of this structure, in bytes */
   const uint16_t* q;        /* bf16 [tokens, heads, 512]; null: `out` is updated in place */
@@ -110,7 +110,7 @@ typedef struct plumb_q_head_rms_norm_rope_params {
   plumb_rounding rounding;
 } plumb_q_head_rms_norm_rope_params;
 
-/* The last 64 of each head's 512 dims are rotated back, in x or into `out`   [2.11] */
+/* Rotates the last 64 of each head's 512 dims back, in x or into `out`   [2.11] */
 typedef struct plumb_inverse_rope_params {
   int64_t struct_size;      /* of this structure, in bytes */
   uint16_t* x;              /* bf16 [tokens, heads, 512] */

@@ -17,46 +17,46 @@ typedef enum plumb_quotient {
 
 typedef enum plumb_scale_format {
   PLUMB_SCALE_F32 = 0,              /* fp32: amax / largest */
-  PLUMB_SCALE_F32_POWER_OF_TWO = 1, /* fp32: the least power of two that is not smaller */
-  PLUMB_SCALE_PACKED_UE8M0 = 2      /* that power as a UE8M0 byte, four consecutive groups in an
-                                       int32, the first in the low byte */
+  PLUMB_SCALE_F32_POWER_OF_TWO = 1, /* fp32: amax / largest rounded up to a power of two */
+  PLUMB_SCALE_PACKED_UE8M0 = 2 /* that power of two as a UE8M0 byte; four consecutive groups in an
+                                  int32, the first in the low byte */
 } plumb_scale_format;
 
-/* Bytes behind the last group in the last word of packed scales. */
+/* Content of the bytes after the last group in the last int32 of packed scales. */
 typedef enum plumb_filler {
   PLUMB_FILLER_0 = 0,
-  PLUMB_FILLER_94 = 1,  /* a group of zeros under a floor of 1e-10 */
-  PLUMB_FILLER_127 = 2, /* a scale of 1 */
+  PLUMB_FILLER_94 = 1,  /* as for a group of zeros with a floor of 1e-10 */
+  PLUMB_FILLER_127 = 2, /* as for a scale of 1 */
   PLUMB_FILLER_ANY = 3
 } plumb_filler;
 
-/* Words between the last token and the next multiple of 4 in column-major packed scales, but for
- * those behind the last column. */
+/* Content of column-major packed scales between the last token and the next multiple of 4, except
+ * after the last column. */
 typedef enum plumb_padding_rows {
   PLUMB_PADDING_ROWS_UNTOUCHED = 0,
   PLUMB_PADDING_ROWS_ZERO = 1
 } plumb_padding_rows;
 
-/* Of a number halfway between two codes. */
+/* Rounding of a number halfway between two codes. */
 typedef enum plumb_ties {
-  PLUMB_TIES_TO_EVEN = 0,     /* as hardware converts to e2m1 */
-  PLUMB_TIES_TOWARD_ZERO = 1, /* as counting the boundaries below |x| does */
-  PLUMB_TIES_AWAY = 2         /* from zero, as adding half a unit to the bits of |x| does */
+  PLUMB_TIES_TO_EVEN = 0,     /* as in hardware conversion to e2m1 */
+  PLUMB_TIES_TOWARD_ZERO = 1, /* as by counting the boundaries below |x| */
+  PLUMB_TIES_AWAY = 2         /* away from zero, as by adding half a unit to the bits of |x| */
 } plumb_ties;
 
-/* Of -0, and of a negative number that is rounded to zero. */
+/* Code of -0, and of a negative number that is rounded to zero. */
 typedef enum plumb_negative_zero {
   PLUMB_NEGATIVE_ZERO_KEPT = 0,   /* code 8 */
   PLUMB_NEGATIVE_ZERO_DROPPED = 1 /* code 0 */
 } plumb_negative_zero;
 
-/* The scale of a group of MXFP4, from a = max(amax, amax_floor). RCEIL: no code saturates. EVEN and
- * FLOOR: numbers beyond 6 scales do. */
+/* Scale of a group of MXFP4, from a = max(amax, amax_floor). With RCEIL no code saturates. With
+ * EVEN and FLOOR, numbers above 6 scales saturate. */
 typedef enum plumb_mx_scale_rule {
-  PLUMB_MX_SCALE_RCEIL = 0, /* the least power of two that is not below a / 6; 2^-126 at least */
-  PLUMB_MX_SCALE_EVEN = 1,  /* a quarter of a, with one bit of its mantissa rounded first: the
-                               greatest power of two that is not above a / 3.5; 2^-127 at least */
-  PLUMB_MX_SCALE_FLOOR = 2  /* the greatest power of two that is not above a / 4; 2^-127 at least */
+  PLUMB_MX_SCALE_RCEIL = 0, /* a / 6 rounded up to a power of two; at least 2^-126 */
+  PLUMB_MX_SCALE_EVEN = 1,  /* a / 4, with its mantissa rounded to one bit first: equal to a / 3.5
+                               rounded down to a power of two; at least 2^-127 */
+  PLUMB_MX_SCALE_FLOOR = 2  /* a / 4 rounded down to a power of two; at least 2^-127 */
 } plumb_mx_scale_rule;
 
 /* Codes and scales of groups of consecutive columns   [9.3]
@@ -97,15 +97,15 @@ typedef struct plumb_mxfp4_quant_params {
   plumb_mx_scale_rule scale_rule;
 } plumb_mxfp4_quant_params;
 
-/* OCP weights made readable for fnuz hardware   [9.5]: byte 0x80 becomes 0x00, scales double.
- * Outputs may be the inputs themselves. */
+/* Converts OCP weights for fnuz hardware [9.5]: byte 0x80 becomes 0x00, and scales are doubled.
+ * Outputs may be the inputs. */
 typedef struct plumb_normalize_e4m3fn_to_e4m3fnuz_params {
   int64_t struct_size;   /* of this structure, in bytes */
   const uint8_t* weight; /* [rows, columns] */
   uint8_t* weight_out;
   const float* weight_scale; /* [weight_scales] */
   float* weight_scale_out;
-  const float* input_scale; /* [input_scales]; optional, with its output */
+  const float* input_scale; /* [input_scales]; optional, as is its output */
   float* input_scale_out;
   int64_t rows, columns, weight_row_stride;
   int64_t weight_scales, input_scales;

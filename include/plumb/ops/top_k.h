@@ -10,17 +10,17 @@
 extern "C" {
 #endif
 
-/* Where NaN stands among the logits. */
+/* Position of NaN in the order of logits. */
 typedef enum plumb_nan_order {
   PLUMB_NAN_ALL_TOP = 0,      /* above +inf, all equal */
   PLUMB_NAN_SIGN_ORDERED = 1, /* by bits: +NaN above +inf, -NaN below -inf */
-  PLUMB_NAN_UNSPECIFIED = 2   /* a row with NaN: any indices of the window, none twice, or -1 */
+  PLUMB_NAN_UNSPECIFIED = 2 /* a row with NaN may get any different indices of its window, or -1 */
 } plumb_nan_order;
 
-/* Where -0 stands among the logits. */
+/* Position of -0 in the order of logits. */
 typedef enum plumb_zero_order {
-  PLUMB_ZEROS_BY_SIGN = 0, /* below +0, as bits are ordered */
-  PLUMB_ZEROS_EQUAL = 1    /* beside +0, as numbers compare (torch.topk) */
+  PLUMB_ZEROS_BY_SIGN = 0, /* below +0, as by bits */
+  PLUMB_ZEROS_EQUAL = 1    /* equal to +0, as numbers compare (torch.topk) */
 } plumb_zero_order;
 
 /* Row-local indices of the k largest logits of [row_starts, row_ends)   [4.1, 4.2] */
@@ -29,7 +29,7 @@ typedef struct plumb_top_k_per_row_prefill_params {
   const float* logits;       /* fp32 [rows, columns] */
   const int32_t* row_starts; /* [rows], columns of logits */
   const int32_t* row_ends;   /* [rows] */
-  int32_t* indices;          /* [rows, k]; -1 behind min(k, length) */
+  int32_t* indices;          /* [rows, k]; -1 after the first min(k, length) */
   int64_t rows, columns;
   int64_t logits_row_stride, logits_column_stride;
   int64_t k;
@@ -39,7 +39,8 @@ typedef struct plumb_top_k_per_row_prefill_params {
   plumb_zero_order zeros;
 } plumb_top_k_per_row_prefill_params;
 
-/* The same over [0, row_end), the ends derived from sequence lengths   [4.3] */
+/* Row-local indices of the k largest logits of [0, row_end), with ends from sequence lengths
+ * [4.3] */
 typedef struct plumb_top_k_per_row_decode_params {
   int64_t struct_size;     /* of this structure, in bytes */
   const float* logits;     /* fp32 [rows, columns] */

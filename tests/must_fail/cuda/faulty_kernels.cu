@@ -7,8 +7,8 @@
 //   race               reads the other warps' sums without waiting for them
 //   uninitialized      adds what its output held before
 //   divergent_barrier  half of a warp skips a barrier
-// It shows only where hidden is 3584, so that the cases beside it have to pass. Without the
-// variable, or with another word, every case has to.
+// The error occurs only if hidden is 3584, so that all other cases have to pass. Without the
+// variable, or with another word, every case has to pass.
 //   PLUMB_FAULT=endless plumb run --platform cuda-sm90 --plugin faulty_kernels.so --timeout 10
 #include <cuda_bf16.h>
 #include <cuda_runtime.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * build_ragged_indices_from_dense by a kernel that looks for the expectation in the memory of its
- * process, or changes what the expectation is computed from. What a search found goes to the file
- * that PLUMB_TEST_FINDINGS names: a line "found" or "nothing". */
+ * build_ragged_indices_from_dense with a kernel that searches the memory of its process for the
+ * expected result, or changes the inputs that it is computed from. A search writes a line "found"
+ * or "nothing" to the file that PLUMB_TEST_FINDINGS names. */
 #include <inttypes.h>
 #include <plumb/plumb_plugin.h>
 #include <stdint.h>
@@ -11,21 +11,21 @@
 #include <string.h>
 
 #define SEARCHES 0
-#define SEARCHES_PLANTED 1 /* the same, and the expectation is there */
-#define REWRITES_INPUTS 2  /* wherever they are, so that a wrong result becomes the right one */
+#define SEARCHES_PLANTED 1 /* the same, with the expected result planted */
+#define REWRITES_INPUTS 2  /* all copies of them, so that a wrong result becomes right */
 
-#define FIRST 8 /* the allocator overwrites the begin of a piece that was given back */
+#define FIRST 8 /* the allocator overwrites the start of a freed piece */
 #define MOST_ROWS 4096
 
 typedef plumb_build_ragged_indices_from_dense_params params;
 
 static const plumb_host* host;
-/* XORed, so that these are no copies of what is looked for. */
+/* Values are XORed with this, so that the search does not find them here. */
 static const int32_t mask = 0x5a3c96e1;
 static int32_t wanted[MOST_ROWS + 1];
 static int64_t wanted_count;
 
-/* Of indptr, from FIRST on. */
+/* Makes indptr the wanted values. */
 static void want_indptr(const params* p) {
   int32_t end = 0;
   for (int64_t row = 0; row <= p->rows; ++row) {
@@ -42,7 +42,7 @@ static void want_lengths(const params* p) {
   wanted_count = p->rows;
 }
 
-/* As numbers of 32 bits, which the op stores, or of 64, which the reference has. */
+/* words: 1 for numbers of 32 bits, as the op stores them, 2 for 64, as the reference has them. */
 static int is_wanted(const int32_t* at, int64_t first, int words) {
   for (int64_t i = first; i < wanted_count; ++i) {
     const int32_t* number = at + (i - first) * words;
@@ -77,8 +77,8 @@ static void make_all_one(int32_t* copy) {
   for (int64_t i = 0; i < wanted_count; ++i) copy[i] = 1;
 }
 
-/* Lets the first launch on some lengths fail, after which a process that judges it has computed
- * what was expected. */
+/* The first launch on some lengths gives a wrong result. A process that judges it has then computed
+ * the expected result, and the next launch searches for that. */
 static void search_after_a_failure(const params* p) {
   static int64_t seen;
   int64_t sum = 1;
@@ -105,7 +105,7 @@ static void search_after_a_failure(const params* p) {
   if (findings) fclose(findings);
 }
 
-/* Right for rows of one entry. */
+/* A result that is right for rows of one entry. */
 static void take_one_entry(const params* p) {
   want_lengths(p);
   search(0, 1, &make_all_one);

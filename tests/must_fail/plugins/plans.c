@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * sparse_mla_decode as far as its host state goes: a launch is right if its state was planned once,
- * with the call's own plan, and if as many states live as the call says it has requests. */
+ * The host state of sparse_mla_decode, without a kernel. A launch succeeds if its state was planned
+ * once, and if as many states exist as the call has requests. A plan succeeds if it gets the call's
+ * own plan. */
 #include <plumb/plumb_plugin.h>
 #include <stdlib.h>
 

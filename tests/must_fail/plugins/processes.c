@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * rms_norm and q_kv_rms_norm as a plug-in in C11 that harms the process which runs it, in the way
- * that PLUMB_FAULT chooses. It happens in a launcher of rms_norm; q_kv_rms_norm computes nothing.
+ * rms_norm and q_kv_rms_norm as a plug-in in C11 that harms its own process in the way that
+ * PLUMB_FAULT names. The launcher of rms_norm does it; q_kv_rms_norm computes nothing.
  */
 #include <math.h>
 #include <plumb/plumb_plugin.h>
@@ -13,9 +13,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define CRASHES_ONCE 1 /* as long as the file PLUMB_TEST_ONCE is not there */
+#define CRASHES_ONCE 1 /* unless the file that PLUMB_TEST_ONCE names exists */
 #define FORKS 2        /* and returns in both processes */
-#define SHUTS_DOWN 3   /* the channel, and hangs */
+#define SHUTS_DOWN 3   /* its connections, and hangs */
 #define CLOSES 4       /* all descriptors, and hangs */
 #define NONSENSE 5     /* an answer of zeros on every socket */
 #define COPIES 6       /* itself, and both hang */
@@ -95,7 +95,7 @@ static plumb_status rms_norm(const void* params) {
     case CRASHES_ONCE: crash_once(); break;
     case FORKS: fork_once(p->hidden); break;
     case SHUTS_DOWN:
-      /* 3 is where the process is asked for connections; these are what is asked through them. */
+      /* Not 3, through which new connections come; these are the connections. */
       for (int descriptor = 4; descriptor < 32; ++descriptor) shutdown(descriptor, SHUT_RDWR);
       hang();
       break;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * top_k_per_row_decode whose results change from launch to launch as far as PLUMB_FAULT says: the
- * order of the indices, or which of equal keys are taken. What it declares is read from
- * the environment: PLUMB_TEST_INDEX_ORDER and PLUMB_TEST_EQUAL_KEYS, numbers of the enumerators;
- * PLUMB_TEST_NUMERICS_OF: any order after all, said of each call. */
+ * top_k_per_row_decode whose results change from launch to launch. PLUMB_FAULT says what changes:
+ * the order of the indices, or which of equal keys are taken. The environment says what the plug-in
+ * declares: PLUMB_TEST_INDEX_ORDER and PLUMB_TEST_EQUAL_KEYS are numbers of enumerators. With
+ * PLUMB_TEST_NUMERICS_OF, numerics_of declares any order for calls with more columns than k. */
 #include <plumb/plumb_plugin.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -21,8 +21,8 @@ static uint32_t key_of(float value) {
   return bits & 0x80000000u ? ~bits : bits | 0x80000000u;
 }
 
-/* Indices of the k largest keys, ascending; of equal ones at the threshold the first, or the last.
- */
+/* Indices of the k largest keys, ascending. Of equal keys at the threshold the first ones, or with
+ * take_last the last ones. */
 static void select_row(const float* x, int64_t stride, int64_t length, int64_t k, int32_t* out,
                        int take_last) {
   uint32_t threshold = 0;
@@ -78,7 +78,7 @@ static plumb_status launch(const void* params) {
   return host->launch(host->context, "top_k_kernel", &kernel, p, sizeof *p, p->stream);
 }
 
-/* Of a row that is longer than k the order is nobody's business. */
+/* Declares any order if rows are longer than k. */
 static void numerics_of(const void* params, plumb_numerics* own) {
   const plumb_top_k_per_row_decode_params* p = params;
   if (p->columns > p->k) own->index_order = PLUMB_INDICES_ANY_ORDER;

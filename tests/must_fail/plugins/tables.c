@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Libraries that are no usable plug-in, one way each. PLUMB_FAULT chooses the way. */
+ * Libraries that are not usable as plug-ins. PLUMB_FAULT names the one error of each. */
 #include <plumb/plumb_plugin.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -22,7 +22,7 @@
 #define NO_NUMERICS 14
 #define SHORT_TABLE 15
 #define SHORT_ENTRIES 16
-#define LATER_MEMBER 17 /* of a grown interface only */
+#define LATER_MEMBER 17 /* set, with the grown interface only */
 #define UNKNOWN_CHOICE 18
 #define UNKNOWN_VALUE 19 /* of a choice */
 #define TWO_VALUES 20
@@ -67,7 +67,7 @@ PLUMB_PLUGIN_EXPORT const plumb_plugin_table* plumb_plugin(const plumb_host* hos
   switch (PLUMB_FAULT) {
     case WRONG_VERSION:
       table.abi_version = 99;
-      table.name = (const char*)1; /* whoever reads on crashes */
+      table.name = (const char*)1; /* a crash if plumb reads on */
       break;
     case NO_TABLE: return NULL;
     case TWO_ENTRIES: entries[1].op = "rms_norm"; break;

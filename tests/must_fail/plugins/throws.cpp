@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Exceptions that leave a plug-in through its C interface. PLUMB_FAULT chooses where.
+// Exceptions that leave a plug-in through its C interface. PLUMB_FAULT chooses the place.
 #include <plumb/plumb_plugin.h>
 
 #include <stdexcept>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The kernels' own fp8 and UE8M0 encoders against the reference's, and the V4 cache between its
-// real writer and its real reader: attention over what quantize_and_insert_k_cache stored.
+// Tests the kernels' fp8 and UE8M0 encoders against the reference's. Also tests the V4 cache with
+// its real writer and reader: attention over a cache that quantize_and_insert_k_cache stored.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -81,12 +81,13 @@ TEST(DeviceEncoders, ScalesAreRoundedUpFromTheirBits) {
   EXPECT_EQ(kernels::encode_ue8m0(1e-4f / 448), 105);
 }
 
-// Of every bf16 size by the scale that `amax` gives, of either sign.
+// kernels::quotient must equal the division of every bf16 number up to `amax`, of either sign, by
+// `scale`.
 void expect_quotients_of_division(float amax, float scale) {
   const auto fma = [](float a, float b, float c) { return std::fma(a, b, c); };
   const kernels::LongInverse inverse = kernels::long_inverse(scale, fma);
   EXPECT_EQ(std::signbit(kernels::quotient(-0.0F, inverse, fma)), true) << scale;
-  // Quotients below 2^-20 are zeros of fp8.
+  // Quotients below 2^-20 round to zero in fp8.
   const auto least = std::max(std::bit_cast<std::uint32_t>(scale * 0x1p-20F) >> 16, 1U);
   for (std::uint32_t bits = least; bits <= std::bit_cast<std::uint32_t>(amax) >> 16; ++bits) {
     const float x = std::bit_cast<float>(bits << 16);
@@ -104,14 +105,14 @@ TEST(DeviceQuotients, AreThoseOfDivisionForEveryScale) {
       }
     }
     for (const float floor : {1e-4F, 1e-8F}) {
-      expect_quotients_of_division(floor, floor / largest);  // the indexer's
+      expect_quotients_of_division(floor, floor / largest);  // the indexer's floor
     }
-    expect_quotients_of_division(1e-4F * largest, 1e-4F);  // a floor of V3.2
+    expect_quotients_of_division(1e-4F * largest, 1e-4F);  // a scale_floor of V3.2's writer
     expect_quotients_of_division(0x1p-119F, 0x1p-126F);    // the least scale of V3.2
   }
 }
 
-// The product with the nearest inverse is not enough.
+// One product with the rounded inverse is not always the correctly rounded quotient.
 TEST(DeviceQuotients, AreNotThoseOfOneProduct) {
   int different = 0;
   for (int mantissa = 128; mantissa < 256; ++mantissa) {
@@ -140,7 +141,7 @@ Row decode_row(std::int64_t width, std::int64_t page, const std::string& dialect
   return row;
 }
 
-// A sparse MLA decode whose main cache holds what the writer's kernel has made of `kv`.
+// A sparse MLA decode whose main cache was stored from `kv` by the writer's kernel.
 class WrittenCache {
  public:
   using TokenValue = std::function<double(std::int64_t token, std::int64_t dim)>;
@@ -164,7 +165,7 @@ class WrittenCache {
   }
 
   const TensorSet& tensors() const { return tensors_; }
-  // By the reference, on the bytes that the writer stored.
+  // The reference's verdict on the decode, based on the bytes that the writer stored.
   std::vector<TensorReport> judge() const {
     return problem_->judge(step_, tensors_, to_reference(decode_.numerics), decode_.numerics);
   }
@@ -176,7 +177,7 @@ class WrittenCache {
     device_->copy(memory, tensor.bytes().data(), tensor.bytes().size(), stream_);
   }
 
-  // Every slot of the cache, in the order of the tokens.
+  // Writes one token to every slot of the cache, in order.
   void write(const Row& row, const TokenValue& value) {
     const HostTensor& cache = tensors_.at("main_cache");
     const std::int64_t page = row.integer("page"), slots = cache.rows() * page;
@@ -234,7 +235,8 @@ TEST(CacheWriterAndReader, AttentionOverWrittenTokensAgreesWithTheReference) {
   }
 }
 
-// The specification's tile, repeated: byte 121 (122 in fnuz), and these dequantised values.
+// The specification's tile, repeated. Its scale byte is 121 (122 in fnuz), and kBack are the
+// dequantised values.
 TEST(CacheWriterAndReader, OneCandidateIsItsDequantisedValue) {
   constexpr double kTile[] = {3.7, -1, 0.1, 0, -0.0, -1e-9};
   constexpr double kBack[] = {3.75, -1, 0.1015625, 0, 0, 0};

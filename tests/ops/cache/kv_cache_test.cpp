@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The V4 and V3.2 cache layouts: where each byte of a token lies and what it means, in both fp8
-// dialects and in every reading of fp32 scales.
+// Tests the V4 and V3.2 cache layouts: the place and meaning of each byte of a token, in both fp8
+// dialects and with every reading of fp32 scales.
 #include "reference/cache/kv_cache.h"
 
 #include <gtest/gtest.h>
@@ -61,7 +61,7 @@ TEST(KvCache, SpecialBytesKeepTheirMeaning) {
   KvCache cache{bytes.data(), reference::kv_block_bytes(1), 1, 1, Dialect::e4m3fn};
   bytes[0] = bytes[64] = 0x38;  // 1.0
   bytes[576] = 0;               // a scale of 2^-127, not 0
-  bytes[577] = 255;             // a scale that is not a number
+  bytes[577] = 255;             // a NaN scale
   EXPECT_EQ(decoded(cache, 0)[0], 0x1p-127);
   EXPECT_TRUE(std::isnan(decoded(cache, 0)[64]));
   bytes[576] = 127;
@@ -114,7 +114,8 @@ TEST(KvCache, EncodedTokensComeBackWithinHalfAStep) {
       const std::vector<double> values = decoded(cache.view, slot);
       for (std::int64_t d = 0; d < kMlaDim; ++d) {
         const double exact = value(slot, d);
-        // fp8: 3 mantissa bits, and a subnormal step of at most 2^-9 of a scale below 2^(d/64-3).
+        // Half a step. fp8 has 3 mantissa bits, and a subnormal step of at most 2^-9 of a scale
+        // below 2^(d/64-3).
         const double step = d < reference::kMlaNope
                                 ? std::abs(exact) / 16 + std::ldexp(0x1p-13, int(d / 64) - 3)
                                 : std::abs(exact) / 256;
@@ -142,7 +143,7 @@ void put_scale(std::uint8_t* token, std::int64_t j, float scale) {
 }
 
 TEST(KvCacheV32, EachTokenHoldsItsCodesItsScalesAndItsRope) {
-  std::vector<std::uint8_t> bytes(2 * 1500, 0);  // blocks of two tokens, padded
+  std::vector<std::uint8_t> bytes(2 * 1500, 0);  // two blocks of two tokens, padded to 1500 bytes
   KvCache cache{bytes.data(), 1500, 2, 2, Dialect::e4m3fn, KvLayout::v32};
   EXPECT_EQ(cache.key_dims(), 576);
   EXPECT_EQ(reference::kv_block_bytes(64, KvLayout::v32), 41984);
@@ -173,11 +174,12 @@ TEST(KvCacheV32, ReadingsDifferWhereAScaleHasAMantissa) {
   EXPECT_EQ(decoded_v32(token, ScaleReading::fp32)[0], 1.765625);
   EXPECT_EQ(decoded_v32(token, ScaleReading::bf16)[0], 1.765625);
   EXPECT_EQ(decoded_v32(token, ScaleReading::e8m0)[0], 1.75);
-  // 1 + 2^-8 + 2^-20 rounds up to 1 + 2^-7: 1.763671875 again. Whole, 1.7568..., nearest 1.7578125.
+  // 1 + 2^-8 + 2^-20 rounds up to the bf16 1 + 2^-7, which gives 1.763671875 again. Unrounded, the
+  // product is 1.7568..., nearest to 1.7578125.
   put_scale(token.data(), 0, 1 + 0x1p-8f + 0x1p-20f);
   EXPECT_EQ(decoded_v32(token, ScaleReading::fp32)[0], 1.7578125);
   EXPECT_EQ(decoded_v32(token, ScaleReading::bf16)[0], 1.765625);
-  // 1.9375 is a bf16, but no power of two.
+  // 1.9375 is a bf16 number, but not a power of two.
   put_scale(token.data(), 0, 1.9375f);
   EXPECT_EQ(decoded_v32(token, ScaleReading::fp32)[0], 3.390625);
   EXPECT_EQ(decoded_v32(token, ScaleReading::bf16)[0], 3.390625);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// compress_norm_rope_insert: its reference against answers worked out by hand, its bound against
-// fp32 arithmetic in the orders of kernels, and what its launcher refuses.
+// Tests compress_norm_rope_insert: its reference against results computed by hand, its bound
+// against fp32 arithmetic in the orders of kernels, and what its launcher refuses.
 #include <gtest/gtest.h>
 #include <plumb/ops/compressor.h>
 
@@ -24,7 +24,7 @@ namespace compress_test {
 
 constexpr std::int64_t kDim = 128;
 
-// Partial states of positions 0, 1, ..., in fp32 with ape, and quarter turns at odd groups.
+// Partial states of positions 0, 1, ... in fp32, with ape. RoPE turns odd groups by a quarter.
 struct Sequence {
   Sequence(std::int64_t positions, std::int64_t group, bool is_overlapping)
       : ratio(group), overlap(is_overlapping), count(positions) {
@@ -63,8 +63,9 @@ struct Sequence {
   std::vector<std::uint16_t> weight = std::vector<std::uint16_t>(kDim, encode_bf16(1.0));
 };
 
-// First halves are 1, second ones 3. The first group has second halves alone: all channels are 3,
-// and 1 behind the norm. The next one has means of 1 and 3; a quarter turn makes (y, y) to (-y, y).
+// First halves of channels are 1, second halves 3. The first group has no group before it and uses
+// second halves only: all channels are 3, and 1 after the norm. In the next group, the means are of
+// 1 and 3. A quarter turn maps (y, y) to (-y, y).
 TEST(CompressedStates, TakeTheHalfOfTheirPlace) {
   Sequence sequence(8, 4, true);
   for (std::int64_t position = 0; position < 8; ++position) {
@@ -81,8 +82,8 @@ TEST(CompressedStates, TakeTheHalfOfTheirPlace) {
   EXPECT_NEAR(states.value[kDim + 65], 1, 1e-12);
 }
 
-// In channel 5 the scores give position 2 nine elevenths of the weight: ln 9 against two of 0 and
-// one of -inf. Its kv is 1, that of the others 0.
+// In channel 5 the scores are ln 9 for position 2, 0 for two positions and -inf for one, so
+// position 2 has 9/11 of the weight. Its kv is 1, that of the others 0.
 TEST(CompressedStates, HaveASoftmaxOfEachChannel) {
   Sequence sequence(4, 4, false);
   for (std::int64_t position = 0; position < 4; ++position) {
@@ -124,7 +125,8 @@ TEST(CompressedStates, AddApeByThePhaseOfAPosition) {
 
 float plain_rsqrt(float x) { return 1 / std::sqrt(x); }
 
-// One channel in fp32: in order with a running maximum, or with that of the whole window.
+// One channel in fp32, in order, with a running maximum (`online`) or with the maximum of the whole
+// window.
 float pooled_in_order(Sequence& sequence, std::int64_t last, std::int64_t d, bool online) {
   const std::int64_t window = sequence.overlap ? 2 * sequence.ratio : sequence.ratio;
   float largest = -INFINITY, weights = 0, sum = 0;
@@ -146,7 +148,8 @@ float pooled_in_order(Sequence& sequence, std::int64_t last, std::int64_t d, boo
   return sum / weights;
 }
 
-// Largest error over bound of the states of fp32 arithmetic. The last 64 channels do not turn.
+// Largest ratio of error to bound of states in fp32 arithmetic. The last 64 channels are not
+// rotated.
 double largest_share(std::int64_t ratio, bool overlap, bool online) {
   const std::int64_t last = 2 * ratio - 1;
   double largest = 0;

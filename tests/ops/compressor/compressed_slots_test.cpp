@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// compressed_slot_mapping: its reference against answers worked out by hand from docs/operations,
-// and what its launcher refuses.
+// Tests compressed_slot_mapping: its reference against results computed by hand from
+// docs/operations, and what its launcher refuses.
 #include <gtest/gtest.h>
 #include <plumb/ops/compressor.h>
 
@@ -20,8 +20,8 @@ namespace compressed_slots_test {
 using Ints = std::vector<std::int32_t>;
 using Longs = std::vector<std::int64_t>;
 
-// Groups of 4, blocks of 2 states. Request 0 has positions 6 to 8, request 1 none, request 2
-// position 11, request 3 (a dummy) position -1.
+// Groups of 4 positions, blocks of 2 states. Request 0 has positions 6 to 8, request 1 has none,
+// request 2 has position 11, and request 3 (a dummy) has position -1.
 struct SmallBatch {
   Ints starts = {0, 3, 3, 4, 5}, seq_lens = {9, 0, 12, 0};
   Ints blocks = {7, 5, 99, 99, 99, 99, 3, 8, 99, 99, 99, 99};  // rows of 2, 3 apart
@@ -54,7 +54,7 @@ TEST(CompressedSlots, NeedASlotOfTheirOwnUnlessItIsIgnored) {
   EXPECT_EQ(compressed_slot_mapping(ignored), (Longs{-1, 15, -1, 16, -1, -1, -1}));
 }
 
-// A prompt in chunks of 1, 2, 3, ... tokens gets the slots of the whole prompt.
+// A prompt in chunks of 1, 2, 3, ... tokens gets the same slots as the whole prompt.
 TEST(CompressedSlots, DoNotDependOnChunks) {
   const Ints blocks = {4, 9, 2, 6};
   const auto slots_of = [&](std::int32_t first, std::int32_t count) {
@@ -74,7 +74,7 @@ TEST(CompressedSlots, DoNotDependOnChunks) {
   }
   EXPECT_EQ(chunks, whole);
   EXPECT_EQ(whole[3], 12);
-  EXPECT_EQ(whole[43], 19);  // state 10: offset 1 of the fourth block, which is block 6
+  EXPECT_EQ(whole[43], 19);  // state 10: offset 1 of the fourth block of states, whose number is 6
 }
 
 TEST(CompressedSlots, ImpossibleArgumentsAreRefused) {

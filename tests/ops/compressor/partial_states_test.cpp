@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// save_partial_states: its reference against answers worked out by hand, and what its launcher
+// Tests save_partial_states: its reference against results computed by hand, and what its launcher
 // refuses.
 #include <gtest/gtest.h>
 #include <plumb/ops/compressor.h>
@@ -20,7 +20,7 @@ namespace partial_states_test {
 
 using Floats = std::vector<float>;
 
-// Position 5 of groups of 4 has phase 1.
+// With groups of 4, position 5 adds row 5 % 4 = 1 of ape.
 TEST(PartialStates, AddTheRowOfApeOfTheirPosition) {
   const Floats kv = {1, 2, 99, 3, 4, 99}, score = {10, 20, 30, 40}, ape = {5, 6, 7, 8, 0, 0, 0, 0};
   const std::vector<std::int64_t> positions = {4, 5};
@@ -31,7 +31,7 @@ TEST(PartialStates, AddTheRowOfApeOfTheirPosition) {
   EXPECT_EQ(partial_state(input, 1), (Floats{3, 4, 30, 40}));
 }
 
-// 2^24 + 1.5 lies between two fp32 numbers, nearer to the upper one.
+// 2^24 + 1.5 is between two fp32 numbers, nearer to the upper one, 2^24 + 2.
 TEST(PartialStates, RoundTheirSumOnce) {
   const Floats kv = {0}, score = {0x1p24F}, ape = {1.5F};
   const std::int64_t position = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The bounds of the hyper-connection ops: honest fp32 arithmetic never exceeds them, in several
-// orders and over many seeds, and comes near enough that they would notice a small error.
+// Tests the bounds of the hyper-connection ops: correct fp32 arithmetic in several orders and over
+// many seeds never exceeds them, and comes near enough that a small error would exceed them.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -140,7 +140,9 @@ TEST(MhcBound, Tf32WeightsRoundedOrTruncatedArePredicted) {
       inputs.norm = {data.norm_weight.data(), 1e-6};
       margins.add(inputs, {4, false, false}, product);
     }
-    // What is predicted is no error: the sums' own is small beside it, and the median 18 and 19.
+    // The predicted shift of the rounded weights is not part of the error, so the sums' own error
+    // is small compared with the bound: the median of bound / error is 18 and 19 for the two
+    // formats.
     margins.expect_honest_and_tight(product == Format::tf32 ? "tf32" : "tf32 truncated", 20);
   }
 }
@@ -151,7 +153,7 @@ float tf32_of(float x) {
   return std::bit_cast<float>((bits + kUnit / 2 - 1 + (bits / kUnit & 1)) & ~(kUnit - 1));
 }
 
-// Gates of post where 1/rms multiplies the streams in front of the product.
+// Gates of post if the streams are multiplied by 1/rms before the product with fn.
 std::vector<float> post_of_scaled_streams(const reference::MhcPre& inputs, Format product,
                                           const fp32::Order& order) {
   std::vector<float> post;
@@ -200,7 +202,7 @@ TEST(MhcBound, ScaledStreamsStayWithinABoundThatIsTight) {
   }
 }
 
-// wgmma of sm90 on tf32 takes 8 products at a time.
+// wgmma of sm90 on tf32 adds 8 products per instruction.
 TEST(MhcBound, SumsInTheUnitOfSm90StayWithinABoundThatIsTight) {
   reference::MatrixUnit unit = reference::kSm90Bf16;
   unit.step = 8;
@@ -235,8 +237,8 @@ TEST(MhcBound, SumsInTheUnitOfSm90StayWithinABoundThatIsTight) {
   EXPECT_LT(mean, -5 * std::sqrt(nearest_variance)) << "truncation passes for rounding to nearest";
 }
 
-// A kernel may square there too, where all terms have one sign: each instruction makes the sum
-// smaller.
+// A kernel may add its squares in the matrix unit too. All terms have one sign, so each truncation
+// makes the sum smaller.
 TEST(MhcBound, SquaresInTheUnitOfSm90StayWithinABoundThatIsTight) {
   Margins margins;
   double mean = 0, allowance = 0, nearest_sigma = 0;
@@ -295,7 +297,7 @@ TEST(MhcBound, HonestHcHeadStaysWithinABoundThatIsTight) {
   }
 }
 
-// A small size and many seeds, so that rare errors come up.
+// A small size and many seeds, to find rare errors.
 TEST(MhcBound, NoHonestResultOfThousandSeedsIsBeyondIt) {
   for (const fp32::Order& order :
        {fp32::Order{1, false, false}, fp32::Order{1, false, true}, fp32::Order{4, true, false}}) {

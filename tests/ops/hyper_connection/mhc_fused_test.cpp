@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// mhc_fused_post_pre and mhc_pre_broadcast: answers made by hand, identities with the plain ops,
-// bounds that honest fp32 arithmetic keeps and comes near to, and which kernels a call launches.
+// Tests mhc_fused_post_pre and mhc_pre_broadcast: results computed by hand, identities with the
+// plain ops, bounds that correct fp32 arithmetic keeps and comes near to, and the kernels that a
+// call launches.
 #include <gtest/gtest.h>
 #include <plumb/ops/hyper_connection.h>
 
@@ -33,7 +34,7 @@ using reference::Numerics;
 constexpr int kSeeds = 24;
 constexpr std::int64_t kTokens = 6, kHidden = 96;
 
-// One token, hidden size 1: stream 0 becomes 1 + 2^-9, which bf16 rounds to 1.
+// One token with hidden size 1. Stream 0 becomes 1 + 2^-9, which bf16 rounds to 1.
 struct OneColumn {
   std::vector<std::uint16_t> x = {HyperConnectionData::bf16(0x1p-9)};
   std::vector<std::uint16_t> residual, stored;
@@ -82,15 +83,16 @@ TEST(MhcFusedReference, HandMadeToken) {
   EXPECT_EQ(large.partials.square_sums.value[0], 1 + 16 + stored * stored);
 }
 
-// The sums of what fp32 makes of the streams; three orders of the five terms of each.
+// Partial sums of mhc_pre, added in one order, over streams that are computed in fp32 and not
+// rounded.
 struct SmallBatch {
   std::vector<float> mixes, square_sums;
 };
 
 float rounded(float x) { return fp32::from_bf16(fp32::to_bf16(x)); }
 
-// Terms of one sum: of the squares, or of the products with one mix, which are two each where
-// weights are split.
+// Appends the terms of one sum: squares if `weight` is null, else products with one mix. Split
+// weights give two terms per product.
 void append_terms(float x, const float* weight, bool split, std::vector<float>& terms) {
   if (weight == nullptr) {
     terms.push_back(x * x);
@@ -119,7 +121,7 @@ SmallBatch run_small_batch(const HyperConnectionData& data, int splits, const fp
   SmallBatch sums;
   for (int s = 0; s < splits; ++s) {
     for (std::int64_t token = 0; token < data.tokens; ++token) {
-      for (int c = 0; c <= kMixes; ++c) {  // the last are the squares
+      for (int c = 0; c <= kMixes; ++c) {  // c == kMixes: the squares
         std::vector<float> terms;
         for (std::int64_t k = depth * s / splits; k < depth * (s + 1) / splits; ++k) {
           append_terms(streams[token * depth + k], c < kMixes ? &data.fn[c * depth + k] : nullptr,
@@ -132,8 +134,8 @@ SmallBatch run_small_batch(const HyperConnectionData& data, int splits, const fp
   return sums;
 }
 
-// The first piece of a product of two bf16 numbers has 16 bits, which a sum mostly takes up without
-// a rounding. The bound counts a rounding for each piece: it is wider than elsewhere by sqrt(2).
+// The first piece of a split product has 16 bits, so most of its additions do not round. The bound
+// counts a rounding for each piece, so it is wider than other bounds by sqrt(2).
 void expect_honest_and_tight(bool split_weights) {
   const double most = split_weights ? 16 * std::sqrt(2.0) : 16;
   for (const fp32::Order& order : {fp32::Order{1, false, false}, fp32::Order{1, false, true},
@@ -173,7 +175,8 @@ TEST(MhcFusedBound, HonestSumsOfSplitWeightsStayWithinABoundThatIsTight) {
   expect_honest_and_tight(true);
 }
 
-// Of weights in one piece some mixes are outside: that they are two bf16 numbers is seen.
+// With unsplit weights some mixes exceed the bound of split weights, so the check distinguishes the
+// two.
 TEST(MhcFusedBound, WeightsInOnePieceExceedThatOfSplitOnes) {
   const HyperConnectionData data(901, kTokens, kHidden);
   reference::MhcPre inputs = data.mhc_pre();
@@ -187,7 +190,8 @@ TEST(MhcFusedBound, WeightsInOnePieceExceedThatOfSplitOnes) {
   EXPECT_GT(beyond, static_cast<int>(whole.value.size() / 10));
 }
 
-// Sums of rounded streams are far outside: the switch to them is seen.
+// Sums of rounded streams are far outside the bound of unrounded ones, so the check notices the
+// wrong choice.
 TEST(MhcFusedBound, RoundedStreamsExceedIt) {
   const HyperConnectionData data(900, kTokens, kHidden);
   reference::MhcFusedPostPre inputs{data.mhc_post(), data.mhc_pre(), true};
@@ -206,7 +210,7 @@ TEST(MhcFusedBound, RoundedStreamsExceedIt) {
   EXPECT_GT(beyond, static_cast<int>(rounded.mixes.value.size() * 9 / 10));
 }
 
-// Four equal streams and their weights summed: the mixing of the streams one by one.
+// mhc_pre_broadcast with summed weights must equal mhc_pre of four equal streams.
 TEST(MhcBroadcastReference, IsMhcPreOfFourEqualStreams) {
   HyperConnectionData data(31, kTokens, kHidden);
   std::vector<std::uint16_t> one, four;
@@ -219,7 +223,7 @@ TEST(MhcBroadcastReference, IsMhcPreOfFourEqualStreams) {
   for (std::int64_t c = 0; c < 24; ++c) {
     for (std::int64_t k = 0; k < 4 * kHidden; ++k) {
       float& weight = data.fn[c * 4 * kHidden + k];
-      weight = std::round(weight * 1024) / 1024;  // four of them have an exact sum
+      weight = std::round(weight * 1024) / 1024;  // so that the sum of four weights is exact
       summed[c * kHidden + k % kHidden] += weight;
     }
   }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// plumb's hyper-connection kernels on simulated platforms: right on waves of 32 and 64 for every
-// fill and legal shape, the same bits in every order of threads, and what their launchers refuse.
+// Tests plumb's hyper-connection kernels on simulated platforms: right on waves of 32 and 64 for
+// every fill and legal shape, equal bits in every order of threads, and what their launchers
+// refuse.
 #include <gtest/gtest.h>
 #include <plumb/ops/hyper_connection.h>
 
@@ -49,7 +50,7 @@ reference::Numerics numerics_of(const plumb_numerics& declared) {
   return numerics;
 }
 
-// Uploads, launches once, downloads, and checks that inputs and guard zones are as they were.
+// Uploads, launches once, downloads, and checks that inputs and guard zones are unchanged.
 void run_once(const Problem& problem, const device::OpEntry& entry, device::Device& device,
               TensorSet& tensors) {
   DeviceTensors addresses;

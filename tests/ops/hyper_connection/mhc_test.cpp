@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// References of mhc_pre, mhc_post and hc_head against answers worked out by hand and identities.
+// Tests the references of mhc_pre, mhc_post and hc_head against results computed by hand and
+// identities.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -34,7 +35,7 @@ HyperConnectionData four_twos() {
 
 TEST(MhcPre, MixesAreDividedByTheRootMeanSquareOfAllFourStreams) {
   HyperConnectionData data = four_twos();
-  data.fn[0] = 0.5F;        // pre 0: 2 * 0.5 * r = 1/2; over H alone r would be 1/4
+  data.fn[0] = 0.5F;        // pre 0: 2 * 0.5 * r = 1/2; r must not be taken over one stream
   data.fn[4 * 4 + 3] = -1;  // post 0: 2 * -1 * r = -1
   reference::MhcPre inputs = data.mhc_pre();
   inputs.rms_eps = 0;
@@ -66,7 +67,7 @@ TEST(MhcPre, ScaleAndBaseBelongToTheirGroups) {
 TEST(MhcPre, EqualLogitsMixAllStreamsEqually) {
   const HyperConnectionData data = four_twos();
   const auto out = end_to_end(data.mhc_pre());
-  double entry = 0.25 + kHc;  // every half step divides by (4 entries + eps): 39 of them
+  double entry = 0.25 + kHc;  // 39 half steps, each divides by (4 entries + eps)
   for (int step = 0; step < 39; ++step) entry /= 4 * entry + kHc;
   for (const double value : out.comb.value) EXPECT_NEAR(value, entry, 1e-15);
   EXPECT_NEAR(entry, 0.25, kHc);
@@ -79,7 +80,8 @@ TEST(MhcPre, CombRowsAreTheFirstIndexAndAreNormalisedBeforeColumns) {
   inputs.sinkhorn_iterations = 1;
   inputs.sinkhorn_eps = 0;
   const auto out = end_to_end(inputs);
-  // Row 0 becomes (1, 5, 1, 1) / 8, the others 1/4; then column 1 sums to 11/8, the others to 7/8.
+  // Row 0 becomes (1, 5, 1, 1) / 8, the other rows 1/4. Then column 1 sums to 11/8, the other
+  // columns to 7/8.
   const double five = std::exp(static_cast<double>(data.base[9]));
   const double other = 1 / (five + 3);
   EXPECT_DOUBLE_EQ(out.comb.value[0 * 4 + 1], five * other / (five * other + 0.75));
@@ -107,7 +109,8 @@ TEST(MhcPre, CombColumnsSumToOneButForEps) {
       for (int k = 0; k < 4; ++k) {
         double sum = 0;
         for (int j = 0; j < 4; ++j) sum += out.comb.value[token * 16 + 4 * j + k];
-        // The last step made s / (s + eps) of the sum s, which the row step before left above 1/2.
+        // The last step turned a column sum s into s / (s + eps). The row step before had left s
+        // above 1/2.
         EXPECT_LT(sum, 1);
         EXPECT_GT(sum, 1 - 2 * kHc);
       }
@@ -160,7 +163,7 @@ TEST(MhcPre, SplitsAreConsecutivePartsThatAddUp) {
   const HyperConnectionData data(7, 2, 1);
   reference::MhcPre inputs = data.mhc_pre();
   const auto whole = reference::mhc_pre_partials(inputs, {});
-  inputs.splits = 8;  // of four terms: every second part is empty
+  inputs.splits = 8;  // more splits than the four terms: every second split is empty
   const auto parts = reference::mhc_pre_partials(inputs, {});
   for (int token = 0; token < 2; ++token) {
     double sum = 0;
@@ -197,7 +200,7 @@ TEST(MhcPre, FusedNormMultipliesByItsWeightAndPredictsTheStashedRounding) {
   inputs.norm = {data.norm_weight.data(), 0};
   const Estimate out = end_to_end(inputs).layer_input;
   EXPECT_DOUBLE_EQ(out.value[0], 1.5);  // one column: y / |y| * weight
-  // y = 8 (1 + 1e-6) is kept as 8, while the mean square is that of y.
+  // y = 8 (1 + 1e-6) is rounded to 8 for the product, but the mean square uses the unrounded y.
   EXPECT_NEAR(out.shift[0], -1.5e-6, 1e-11);
 }
 
@@ -205,7 +208,7 @@ TEST(MhcPost, SumsOverTheFirstIndexOfComb) {
   HyperConnectionData data(9, 1, 3);
   data.post = {0, 0, 0, 2};
   data.comb.assign(16, 0);
-  data.comb[0 * 4 + 1] = 1;  // comb[0, 1]: stream 0 goes into stream 1
+  data.comb[0 * 4 + 1] = 1;  // comb[0, 1]: stream 0 is added to stream 1
   const Estimate out = reference::mhc_post(data.mhc_post(), {});
   for (int h = 0; h < 3; ++h) {
     EXPECT_EQ(out.value[0 * 3 + h], 0);
@@ -223,11 +226,12 @@ TEST(HcHead, AddsEpsToEveryGate) {
 }
 
 TEST(HcHead, RoundedVariantPredictsWhatRoundingMovesTheMix) {
-  // x = (3, 1, 1, 1): r = 1/sqrt(3), and 3 r rounds to 1.734375, the others to 0.578125 in bf16.
+  // x = (3, 1, 1, 1), so r = 1/sqrt(3). In bf16, 3 r rounds to 1.734375 and the other elements to
+  // 0.578125.
   HyperConnectionData data = four_twos();
   data.residual[0] = HyperConnectionData::bf16(3);
   for (int i = 1; i < 4; ++i) data.residual[i] = HyperConnectionData::bf16(1);
-  data.fn[0] = 1;  // gate 0 sees 3 r alone
+  data.fn[0] = 1;  // gate 0 depends on 3 r alone
   reference::HcHead inputs = data.hc_head();
   inputs.rms_eps = 0;
   inputs.round_normalised = true;
@@ -260,7 +264,7 @@ TEST(Sinkhorn, CovarianceAgreesWithRandomPerturbations) {
     for (int i = 0; i < 16; ++i) squares[i] += change[i] * change[i] / kSamples;
     together += change[0] * change[5] / kSamples;
   }
-  // A variance from 4000 samples is good to 2.2 %; five of those.
+  // A variance from 4000 samples has a standard error of 2.2 %. The limit is five of these.
   for (int i = 0; i < 16; ++i) EXPECT_NEAR(squares[i] / expected.covariance[i][i], 1, 0.12) << i;
   const double scale = std::sqrt(expected.covariance[0][0] * expected.covariance[5][5]);
   EXPECT_NEAR(together / scale, expected.covariance[0][5] / scale, 0.12);
@@ -301,7 +305,7 @@ TEST(Mhc, EqualTermsNeedTheWorstCaseAndKeepToIt) {
   EXPECT_LE(error, expected.bound(0));
 }
 
-// Mean over many rows of the same norm: independent roundings would average out.
+// Compares the mean error of many rows with the predicted bias. Independent roundings average out.
 void expect_known_bias(int rows, std::int64_t hidden) {
   HyperConnectionData data(13, rows, hidden);
   Random random(14);
@@ -322,7 +326,7 @@ void expect_known_bias(int rows, std::int64_t hidden) {
 
 TEST(Mhc, SquareSumsOfBf16NumbersRoundWithABiasThatTheBoundKnows) { expect_known_bias(200, 1792); }
 
-// A sum of few squares is exact until it enters the binade of the result.
+// A sum of few squares is exact until it enters the last binade.
 TEST(Mhc, SumsOfFewSquaresRoundWithABiasThatTheBoundKnows) { expect_known_bias(100000, 1); }
 
 }  // namespace mhc_test

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// cp_gather_indexer_k_quant_cache: the reference against offsets by hand, and what plumb's launcher
-// refuses.
+// Tests cp_gather_indexer_k_quant_cache: the reference against offsets computed by hand, and what
+// plumb's launcher refuses.
 #include <gtest/gtest.h>
 #include <plumb/ops/indexer.h>
 
@@ -19,7 +19,7 @@ namespace gather_keys_test {
 
 using Bytes = std::vector<std::uint8_t>;
 
-// Every byte of a cache differs from its neighbours.
+// Cache bytes in which every byte differs from its neighbours.
 Bytes cache_of(std::int64_t bytes) {
   Bytes cache;
   for (std::int64_t i = 0; i < bytes; ++i) cache.push_back(static_cast<std::uint8_t>(i * 37 + 11));
@@ -27,7 +27,8 @@ Bytes cache_of(std::int64_t bytes) {
 }
 
 TEST(GatherKeys, PlanarKeysByHand) {
-  // Pages of 2 keys of 3 codes and a scale, 4 bytes between blocks: 18 bytes from block to block.
+  // Pages of 2 keys, each 3 codes and a 4-byte scale, and 4 bytes of padding: block stride 18
+  // bytes.
   const Bytes cache = cache_of(18 * 4);
   const std::int32_t table[] = {3, 1, /**/ -1, -1, /**/ 2, -1}, starts[] = {0, 3, 3, 4};
   reference::IndexerKeyGather inputs{cache.data(), 18, {2, 3, 3, false}, table, starts};
@@ -48,7 +49,8 @@ TEST(GatherKeys, PlanarKeysByHand) {
 }
 
 TEST(GatherKeys, ShuffledKeysByHand) {
-  // One page of 32 keys of 32 codes: byte (o / 16) 512 + (d / 16) 256 + (o % 16) 16 + d % 16.
+  // One page of 32 keys of 32 codes. Byte d of key o is at (o / 16) 512 + (d / 16) 256 + (o % 16)
+  // 16 + d % 16.
   const Bytes cache = cache_of(32 * 36);
   const std::int32_t table[] = {0}, starts[] = {0, 32};
   reference::IndexerKeyGather inputs{cache.data(), 32 * 36, {32, 32, 32, true}, table, starts};
@@ -66,7 +68,9 @@ TEST(GatherKeys, ShuffledKeysByHand) {
 TEST(GatherKeys, TokenToSeqLeavesRowsOut) {
   const Bytes cache = cache_of(64);
   const std::int32_t table[] = {0, 1, /**/ 2, 3}, starts[] = {0, 2, 4};
-  const std::int32_t requests[] = {0, -1, 0, 1, 1, 2};  // the third and the fifth: another's range
+  // token_to_seq leaves out rows 1, 2, 4 and 5: their request does not exist, or its range of
+  // cu_seq_lens does not hold the row.
+  const std::int32_t requests[] = {0, -1, 0, 1, 1, 2};
   reference::IndexerKeyGather inputs{cache.data(), 16, {1, 4, 4, false}, table, starts, requests};
   inputs.requests = inputs.block_table_row_stride = 2;
   inputs.keys = 6;

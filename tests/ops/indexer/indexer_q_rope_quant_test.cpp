@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The indexer's queries: the reference against answers worked out by hand, its honest codes against
-// honest arithmetic, and the kernel on edge shapes.
+// Tests the indexer's queries: the reference against results computed by hand, the codes that it
+// permits against correct arithmetic, and the kernel on edge shapes.
 #include "reference/indexer/indexer_q_rope_quant.h"
 
 #include <gtest/gtest.h>
@@ -70,7 +70,7 @@ struct OneHead {
 };
 
 TEST(IndexerQ, TurnsNeighboursOrHalves) {
-  // A quarter turn of the first pair, none of the second.
+  // Turns the first pair by a quarter, and the second not at all.
   const std::vector<float> angles = {0, 1, 1, 0};
   EXPECT_EQ(OneHead({1, 2, 3, 4}, angles, 0, false).rotated(), (std::vector<double>{-2, 1, 3, 4}));
   EXPECT_EQ(OneHead({1, 2, 3, 4}, angles, 0, true).rotated(), (std::vector<double>{-3, 2, 1, 4}));
@@ -93,7 +93,7 @@ TEST(IndexerQ, ScalesAreTheLeastPowersOfTwoThatFit) {
   EXPECT_EQ(scale_of(224).scale(), 0.5);
 }
 
-// 448.5 is 448 in bf16, which fits; before that rounding it would not.
+// 448.5 rounds to 448 in bf16, which needs a scale of 1. Unrounded it would need a scale of 2.
 TEST(IndexerQ, RoundsToBf16BeforeTheLargestIsTaken) {
   const OneHead head({448, 0, 0, 0}, {448.5F / 448, 0}, 0, false);
   EXPECT_EQ(head.scale(), 1);
@@ -109,14 +109,15 @@ TEST(IndexerQ, KeepsFp32WhereItIsToldTo) {
   EXPECT_EQ(head.codes(), (std::vector<int>{0x7e, 0, 0, 0}));
 }
 
-// Signs of the Hadamard matrix of four: ++++, +-+-, ++--, +--+.
+// Rows of the 4 x 4 Hadamard matrix: ++++, +-+-, ++--, +--+.
 TEST(IndexerQ, TransformsRotatedValues) {
   OneHead head({1, 2, 3, 4}, {0, 1, 1, 0}, 0, false);  // rotated: -2, 1, 3, 4
   head.inputs.hadamard = true;
   EXPECT_EQ(head.rotated(), (std::vector<double>{3, -2, -4, -1}));
 }
 
-// DeepSeek's transform pads with zeros and leaves out what lies behind `dim`.
+// For a dim that is no power of two, DeepSeek's transform pads with zeros and drops the outputs
+// past `dim`.
 TEST(IndexerQ, TransformsWhatIsNoPowerOfTwo) {
   OneHead head({1, 2, 4}, {}, 0, false);
   head.inputs.hadamard = true;
@@ -124,7 +125,7 @@ TEST(IndexerQ, TransformsWhatIsNoPowerOfTwo) {
   EXPECT_EQ(head.rotated(), (std::vector<double>{7 * root, 3 * root, -1 * root}));
 }
 
-// 1 + 2^-9 is 1 in bf16, so that the difference to 1 vanishes.
+// 1 + 2^-9 rounds to 1 in bf16, so its difference to 1 becomes 0.
 TEST(IndexerQ, RoundsToBf16BeforeTheTransform) {
   OneHead head({1, 1}, {1, 0x1p-9F}, 0, false);
   head.inputs.hadamard = true;
@@ -135,7 +136,7 @@ TEST(IndexerQ, RoundsToBf16BeforeTheTransform) {
 
 TEST(IndexerQ, ANanIsAnyCodeOfOneAndNothingElse) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
-  const OneHead head({nan, 2, 3, 4}, {0, 1, 1, 0}, 0, true);  // turns the first with the third
+  const OneHead head({nan, 2, 3, 4}, {0, 1, 1, 0}, 0, true);  // pairs elements 0 and 2
   const CodeEstimate codes =
       indexer_q_codes(head.inputs, rotated_queries(head.inputs, {}), {UsedScale{1}});
   for (const std::int64_t i : {0, 2}) EXPECT_TRUE(honest_codes(codes, i).nan) << i;
@@ -162,7 +163,8 @@ TEST(IndexerQ, ReadsTheScaleOffTheWeight) {
   EXPECT_EQ(used(std::nanf("")), 1);
 }
 
-// Three bf16 numbers, the middle one at a power of two: the distances to its neighbours differ.
+// Three bf16 numbers around a power of two, so that the distances to the lower and upper neighbour
+// differ.
 TEST(IndexerQ, ReadsOneOfManyScalesOffTheWeight) {
   OneHead head({1, 2, 3, 4}, {0, 1, 1, 0}, 0, true);
   head.inputs.pow2_scale = false;
@@ -174,7 +176,7 @@ TEST(IndexerQ, ReadsOneOfManyScalesOffTheWeight) {
   }
 }
 
-// What honest fp32 arithmetic makes of a head.
+// Computes a head in fp32 as a correct kernel does.
 struct HonestHead {
   bool fused = false, pow2 = true, to_bf16 = true, hadamard = false;
 
@@ -182,7 +184,7 @@ struct HonestHead {
     return to_bf16 ? static_cast<float>(decode_bf16(encode_bf16(value))) : value;
   }
 
-  // In order, or as sums and differences of pairs.
+  // The Hadamard transform: terms added in order (`fused`), or by sums and differences of pairs.
   std::vector<float> transform(const std::vector<float>& x) const {
     std::vector<float> y = x;
     for (std::size_t distance = 1; !fused && distance < y.size(); distance *= 2) {
@@ -235,8 +237,8 @@ OneHead random_head(std::uint64_t seed) {
   return {values, angles, 64, false};
 }
 
-// fp32 with and without fused multiply-add, many random heads: every code, scale and weight is
-// among the honest ones, and about as many codes flip as expected.
+// Runs many random heads in fp32, with or without fused multiply-add. Every code, scale and weight
+// must be a permitted one, and about as many codes must flip as expected.
 void expect_honest_codes(const HonestHead& kernel, double most_expected) {
   std::int64_t flips = 0;
   double expected_flips = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The bounds of the lightning indexer's logits against honest arithmetic in several orders, on
+// Tests the bounds of the lightning indexer's logits with correct arithmetic in several orders, on
 // random keys, flat and paged.
 #include <gtest/gtest.h>
 
@@ -32,7 +32,7 @@ double quantile(std::vector<double> values, double q) {
 struct Margins {
   std::vector<double> looseness, rows;
 
-  // False where an error exceeds its bound.
+  // Returns false if an error exceeds its bound.
   bool add(const Estimate& expected, const std::function<float(std::int64_t, std::int64_t)>& got) {
     Estimate worst_case = expected;
     worst_case.structured = true;
@@ -72,14 +72,15 @@ TEST(MqaLogitsBound, HoldsForHonestArithmeticAndIsTight) {
       })) << manner.name;
     }
     ASSERT_GE(margins.looseness.size(), 1000U) << manner.name;
-    // Few long chains of both signs have exponential tails (tests/formats/bound_test.cpp).
+    // Errors of few long chains with terms of both signs have exponential tails, so their bounds
+    // are wider (tests/formats/bound_test.cpp).
     const int chains = manner.fused ? 1 : manner.head_chains;
     EXPECT_LE(quantile(margins.looseness, 0.5), chains < 8 ? 24 : 16) << manner.name;
     EXPECT_GE(quantile(margins.rows, 0.95), 0.1) << manner.name;
   }
 }
 
-// wgmma of sm90: products and sums are cut to 14 bits, so that logits are too small.
+// wgmma of sm90 truncates products and sums to 14 bits, so logits are too small.
 TEST(MqaLogitsBound, HoldsForTheFp8UnitOfSm90) {
   const Manner manner{"sm90 fp8", 1, 8, false, false, false, &kSm90Fp8};
   Margins margins;
@@ -112,7 +113,8 @@ TEST(MqaLogitsBound, HoldsForTheFp8UnitOfSm90) {
   EXPECT_LE(std::abs(mean), allowance + 5 * std::sqrt(variance));
 }
 
-// Keys times their scales, which the product takes in fp32 or, in matrix units, in bf16.
+// Keys are multiplied by their scales first. The product takes them in fp32 or, in matrix units, in
+// bf16.
 TEST(MqaLogitsBound, HoldsForKeysThatAreScaledInFrontOfTheProduct) {
   for (const bool in_unit : {false, true}) {
     Numerics numerics{.chains = 8};
@@ -152,7 +154,7 @@ TEST(MqaLogitsBound, IsTheSameForKeysWhoseScalesArePowersOfTwo) {
   EXPECT_EQ(fp8_mqa_logits(inputs, {.chains = 8}).sigma, expected.sigma);
 }
 
-// A sum of fp8 products whose every partial sum is rounded to bf16.
+// Sums of fp8 products in which every partial sum is rounded to bf16.
 TEST(MqaLogitsBound, HoldsForADeclaredNarrowAccumulator) {
   Margins margins;
   const Numerics narrow{.accumulator = Format::bf16, .chains = 1};

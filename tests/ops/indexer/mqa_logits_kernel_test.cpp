@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// plumb's kernels of the lightning indexer's logits on simulated platforms: edge shapes, the same
-// bits in every order of threads, addresses past 2^31 elements, what their launchers refuse.
+// Tests plumb's kernels of the lightning indexer's logits on simulated platforms: edge shapes,
+// equal bits in every order of threads, addresses past 2^31 elements, and what their launchers
+// refuse.
 #include <gtest/gtest.h>
 #include <plumb/ops/indexer.h>
 
@@ -100,7 +101,7 @@ TEST(MqaLogitsKernels, EveryOrderOfThreadsGivesTheSameBits) {
   }
 }
 
-// Row 1 lies 2^31 elements behind row 0 (aiter #4244). All codes are 1, so every logit is 16 * dim
+// Row 1 is 2^31 elements after row 0 (aiter #4244). All codes are 1, so every logit is 16 * dim
 // times a weight.
 TEST(MqaLogitsKernels, RowsBeyondTwoToThe31ElementsAreWritten) {
   DeviceBuffers memory("sim-sm90");
@@ -127,7 +128,8 @@ TEST(MqaLogitsKernels, RowsBeyondTwoToThe31ElementsAreWritten) {
   }
 }
 
-// Columns of one stage and of the next, at the borders where a known stage returned noise.
+// Context lengths around 2048, the border of a stage (the keys that a block keeps at once) of a
+// known kernel, which returned noise for later columns.
 TEST(MqaLogitsKernels, EveryColumnOfALongContextIsScored) {
   const OpDefinition op = define_fp8_paged_mqa_logits();
   for (const std::int64_t length : {2047, 2048, 2049, 4097}) {

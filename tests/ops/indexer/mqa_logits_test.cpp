@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The reference of the lightning indexer's logits, against answers worked out by hand.
+// Tests the reference of the lightning indexer's logits against results computed by hand.
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -18,7 +18,7 @@ constexpr double kMinusInfinity = -std::numeric_limits<double>::infinity();
 // e4m3fn codes: exponent bias 7, three bits of mantissa.
 constexpr std::uint8_t kOne = 0x38, kTwo = 0x40, kMinusOne = 0xb8, kMinusTwo = 0xc0;
 
-// Two heads of 32 dims: +1 and -1 in dim 0, weights 3 and 5. So k = (x, ...) scores
+// Two heads of 32 dims with +1 and -1 in dim 0, and weights 3 and 5. A key (x, ...) has the logit
 // scale * (3 max(0, x) + 5 max(0, -x)).
 struct TwoHeads {
   std::vector<std::uint8_t> q, k;
@@ -113,7 +113,7 @@ TEST(MqaLogitsBound, AllowsNoErrorToDotProductsThatAreExact) {
   TwoHeads data({kTwo}, {1}, {0}, {1});
   data.inputs.heads = 1;
   const Estimate one_head = fp8_mqa_logits(data.inputs, {});
-  // One weight times one score: two products at most.
+  // One head has one term: at most two products round, and no addition.
   EXPECT_DOUBLE_EQ(one_head.worst[0], 2 * kUnitF32 * 6);
 }
 

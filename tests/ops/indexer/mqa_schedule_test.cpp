@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Schedules of paged logits kernels. Every right one passes: the forms of DeepGEMM and any other
-// partition in order. A reader that walks a schedule task by task says the same as the check.
+// Tests the check of schedules for paged logits kernels (which slot scores which keys). Every right
+// schedule passes: DeepGEMM's forms and any other ordered partition. A simulated kernel that works
+// through the schedule segment by segment agrees with the check.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <plumb/ops/indexer.h>
@@ -33,7 +34,7 @@ using reference::PagedMqaWork;
 using reference::Schedule;
 using reference::ScheduleEntry;
 
-// A batch with empty requests, and a number of slots.
+// A random batch, with empty requests, and a random number of slots.
 PagedMqaWork random_work(std::uint64_t seed) {
   constexpr std::int64_t kRequests[] = {1, 2, 5, 31, 32, 33, 64};
   constexpr std::int64_t kSlots[] = {1, 2, 4, 13, 78};
@@ -55,7 +56,7 @@ std::vector<std::int64_t> prefix_sums(const PagedMqaWork& work) {
   return sums;
 }
 
-// DeepGEMM's planner: a search in the prefix sums.
+// DeepGEMM's planner: searches in the prefix sums.
 ScheduleEntry found_by_prefix_sum(const PagedMqaWork& work, std::int64_t start, std::int64_t most) {
   const std::vector<std::int64_t> sums = prefix_sums(work);
   std::int64_t b = 0;
@@ -89,7 +90,8 @@ Schedule new_form(const PagedMqaWork& work) {
   return schedule;
 }
 
-// Any cuts. A cut in front of an empty request may also stand behind it.
+// A right schedule with random cuts between slots. At an empty request, an entry may name an atom
+// of this request or the atom after it: both are right.
 Schedule any_form(const PagedMqaWork& work, std::uint64_t seed) {
   std::vector<ScheduleEntry> all;
   for (std::int64_t atom = 0; atom < work.requests() * work.atoms; ++atom) {
@@ -106,8 +108,9 @@ Schedule any_form(const PagedMqaWork& work, std::uint64_t seed) {
   return schedule;
 }
 
-// A reader as the kernels have it: from its entry to the next one, a segment at a time. False where
-// it leaves the batch, does a segment that is not there, or does one twice or never.
+// Reads a schedule as kernels do: each slot works from its entry to the next one, a segment at a
+// time. Returns false if it leaves the batch, reads a segment that does not exist, or reads a
+// segment twice or never.
 bool reads_right(const PagedMqaWork& work, const Schedule& schedule) {
   const std::int64_t atoms = work.requests() * work.atoms;
   std::vector<std::vector<int>> done;
@@ -117,7 +120,7 @@ bool reads_right(const PagedMqaWork& work, const Schedule& schedule) {
   for (std::size_t slot = 0; slot + 1 < schedule.size(); ++slot) {
     ScheduleEntry now = schedule[slot];
     if (now.atom < 0 || now.atom > atoms || now.segment < 0) return false;
-    // An idle slot too looks up where it begins.
+    // Idle slots also look up their first segment.
     const std::int64_t first = now.atom == atoms ? 0 : work.segments(now.atom / work.atoms);
     if (now.segment > 0 && now.segment >= first) return false;
     while (now != schedule[slot + 1]) {
@@ -163,8 +166,7 @@ TEST(MqaSchedule, AReaderAgreesAboutWrongOnes) {
   EXPECT_GT(wrong, 1000);
 }
 
-// Requests of 1, 0, 3 and 2 segments (300 tokens have 2), two query rows each, one slot for two
-// segments.
+// Requests of 1, 0, 3 and 2 segments (300 tokens have 2 segments), two query rows each, 3 slots.
 class ScheduleVerdict : public ::testing::Test {
  protected:
   ScheduleVerdict()
@@ -183,7 +185,7 @@ class ScheduleVerdict : public ::testing::Test {
     }
     return problem->judge({}, tensors, {}, {}).at(0);
   }
-  // The first failure.
+  // The first failure text, or "passed".
   std::string said(const std::vector<std::pair<int, int>>& entries) {
     const TensorReport report = judge(entries);
     return report.passed() ? "passed" : report.failures.front();
@@ -217,7 +219,7 @@ TEST_F(ScheduleVerdict, NamesTheRequestAndTheSegment) {
 }
 
 TEST_F(ScheduleVerdict, KnowsAPlanOfTheFirstRows) {
-  // Request 0 has no token in its first query row, so this plan begins behind it.
+  // Request 0 has no token in its first query row, so a plan for the first rows begins after it.
   const TensorReport report = judge({{2, 0}, {2, 2}, {3, 0}, {4, 0}});
   ASSERT_FALSE(report.passed());
   EXPECT_EQ(report.wrong_rows, std::vector<std::int64_t>{0});

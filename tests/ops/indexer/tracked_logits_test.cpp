@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The indexer's logits, written with tracked arrays. Their bounds are compared with those of the
-// reference, which were derived by hand. fp32 results of 1000 seeds in three orders exceed neither.
-// The reference keeps the bounds by hand: in mqa_logits_bound_test.cpp, the median of bound over
-// error with eight chains is 14 in fp32 and 22 in the fp8 unit of sm90. With tracked arrays it is
-// 18 and 32, more than the limits of 16 and 30.
+// Writes the indexer's logits with tracked arrays and compares their bounds with those of the
+// reference, which were derived by hand. fp32 results of 1000 seeds in three orders exceed neither
+// bound. The reference keeps the bounds derived by hand, because they are tighter: in
+// mqa_logits_bound_test.cpp, the median of bound / error with eight chains is 14 in fp32 and 22 in
+// the fp8 unit of sm90. With tracked arrays it is 18 and 32, above the limits of 16 and 30.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ using fp32::RandomRows;
 
 constexpr int kSeeds = 1000;
 constexpr std::int64_t kHeads = 8, kDim = 32;
-constexpr double kNoFault = 0, kFault = 0x1p-16;  // relative; this is as much as 256 roundings
+constexpr double kNoFault = 0, kFault = 0x1p-16;  // relative error; 256 roundings of fp32
 
 const std::vector<Manner> kOrders = {{"one chain each", 1, 1, false, false, false},
                                      {"backwards, scale inside", 1, 8, true, true, false},
@@ -40,7 +40,8 @@ Tracked decoded(const std::vector<std::uint8_t>& codes, std::int64_t first, Trac
   return {std::move(numbers), std::move(sizes), numerics};
 }
 
-// [keys, 1]: the logits of a row. `scaled`: scales multiply the keys in front of the product.
+// The logits of a row, [keys, 1]. `scaled`: keys are multiplied by their scales before the dot
+// product.
 Tracked tracked_logits(const RandomRows& data, std::int64_t row, bool scaled,
                        const Numerics& numerics) {
   const std::int64_t keys = RandomRows::kKeys;
@@ -50,16 +51,16 @@ Tracked tracked_logits(const RandomRows& data, std::int64_t row, bool scaled,
   const Tracked k = decoded(data.k, 0, {keys, kDim}, numerics);
   const Tracked q = decoded(data.q, row * kHeads * kDim, {kHeads, kDim}, numerics);
   Numerics any_order = numerics;
-  any_order.chains = 1;  // of all orders of a dot product, the one with the largest error
+  any_order.chains = 1;  // one chain: the order of a dot product with the largest error
   const Tracked dots = matmul(scaled ? k * scales : k, transposed(q), any_order);
   return sum(clamp(dots, 0, kInfinity) * (scaled ? weights : scales * weights), 1);
 }
 
 struct LogitBounds {
-  std::vector<double> ratios;  // of all elements, tracked to derived by hand
+  std::vector<double> ratios;  // tracked bound / bound by hand, of all elements
   std::int64_t beyond_tracked = 0, beyond_by_hand = 0;
 
-  // got: with a relative fault.
+  // Adds fp32 results that are computed in this order. `fault`: relative error of the results.
   void add(const RandomRows& data, const Manner& order, bool scaled, double fault) {
     const Numerics numerics{.chains = order.head_chains};
     Fp8MqaLogits inputs = data.inputs();
@@ -112,7 +113,7 @@ void expect_alike(bool scaled) {
 TEST(TrackedLogits, BoundsHoldAndAreAsTightAsThoseByHand) { expect_alike(false); }
 TEST(TrackedLogits, BoundsOfScaledKeysHoldAndAreAsTightAsThoseByHand) { expect_alike(true); }
 
-// The control.
+// Control: a small error must exceed the bound.
 TEST(TrackedLogits, ASmallErrorExceedsItsBound) {
   constexpr int kFew = 20;
   for (const bool scaled : {false, true}) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The metadata kernels beyond their cases: buffers that live through a schedule of steps, what
-// launchers refuse, and how a wrong ragged buffer is reported.
+// Tests what the cases of the metadata kernels do not: buffers that are reused in a schedule of
+// steps, what launchers refuse, and how a wrong ragged buffer is reported.
 #include <gtest/gtest.h>
 #include <plumb/ops/metadata.h>
 
@@ -34,7 +34,7 @@ namespace metadata_kernel_test {
 namespace kernels = device::kernels;
 using Ints = std::vector<std::int32_t>;
 
-// Device memory of int32, initially zero.
+// Allocates device memory of int32.
 class Memory {
  public:
   explicit Memory(const std::string& platform)
@@ -61,7 +61,7 @@ class Memory {
 
 constexpr std::int64_t kMaxTokens = 64, kTopK = 128;
 
-// One builder: its buffers and the steps that it goes through, one token per request.
+// A metadata builder: its buffers, and the steps that it takes with one token per request.
 class Builder {
  public:
   explicit Builder(Memory& memory) : memory_(memory) {
@@ -95,7 +95,8 @@ class Builder {
   plumb_cleared_extent extent = PLUMB_EXTENT_ENTRIES;
 
  private:
-  // Every token chose position 0 throughout; block 3 + r of pages of 64, never slot 0.
+  // All top-k positions of every token are 0. Request r has block 3 + r of 64 positions, so that no
+  // slot is 0.
   void fill_indices(std::int32_t requests) {
     Ints blocks(static_cast<std::size_t>(requests));
     std::iota(blocks.begin(), blocks.end(), 3);
@@ -117,8 +118,8 @@ class Builder {
   Memory& memory_;
 };
 
-// Steps of 64, 1, 17 and 40 requests, contexts longer and shorter than topk: behind what a step
-// owns everything is 0, whatever came before, and whatever is cleared at each step.
+// Steps with few and many requests, and contexts longer and shorter than topk. After each step,
+// everything past the step's own data is 0, with every rule of clearing.
 TEST(V32Buffers, HoldNothingButZeroBehindTheLatestStep) {
   const std::pair<std::int32_t, std::int32_t> steps[] = {{64, 300}, {1, 127},  {17, 128}, {40, 5},
                                                          {40, 129}, {39, 300}, {2, 1}};
@@ -147,8 +148,8 @@ TEST(V32Buffers, HoldNothingButZeroBehindTheLatestStep) {
   }
 }
 
-// With an extent of topk entries a token, entries of the step before stay between the last range
-// and that extent.
+// With PLUMB_EXTENT_N_TOPK, entries of an earlier step stay between the last range and tokens *
+// topk.
 TEST(V32Buffers, KeepOldEntriesInsideTheExtentOfTopK) {
   Memory memory("sim-sm90");
   Builder builder(memory);
@@ -156,8 +157,8 @@ TEST(V32Buffers, KeepOldEntriesInsideTheExtentOfTopK) {
   builder.step(3, 300);
   builder.step(2, 1);
   const Ints indices = memory.read(builder.indices, 3 * kTopK);
-  EXPECT_EQ(indices[2], 3 * 64);              // of the first step
-  EXPECT_EQ(indices[2 * kTopK - 1], 4 * 64);  // likewise
+  EXPECT_EQ(indices[2], 3 * 64);              // written by the first step
+  EXPECT_EQ(indices[2 * kTopK - 1], 4 * 64);  // written by the first step
   EXPECT_EQ(Ints(indices.begin() + 2 * kTopK, indices.end()), Ints(kTopK, 0));
   EXPECT_EQ(memory.read(builder.extents, 2), (Ints{2, 2 * kTopK}));
 }
@@ -210,7 +211,7 @@ TEST(MetadataKernels, ImpossibleArgumentsAreRefused) {
   expect_refused<Unpack>(kernels::unpack_seq(), {}, [](Unpack& p) { p.columns = 0; });
 }
 
-// Entries 0-2 belong to row 0, 3 to row 2, 4 and 5 to nobody.
+// Entries 0-2 belong to row 0, entry 3 to row 2. No row owns entries 4 and 5.
 TEST(JudgeRagged, SaysWhichRowsOwnWrongEntriesAndWhatIsBehind) {
   HostTensor flat({.name = "flat", .dtype = Dtype::i32, .shape = {6, 1}});
   const std::vector<std::int64_t> expected = {1, 2, 3, 4, 5, 6}, indptr = {0, 3, 3, 4};

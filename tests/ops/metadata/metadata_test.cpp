@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The references of the metadata ops against answers worked out by hand from docs/operations, and
-// against identities that need no answer.
+// Tests the references of the metadata ops against results computed by hand from docs/operations,
+// and against identities.
 #include <gtest/gtest.h>
 
 #include <numeric>
@@ -109,7 +109,7 @@ TEST_F(GlobalTopK, DenseMovesSlotsToTheLeft) {
 }
 
 TEST_F(GlobalTopK, DenseDropsWhatTheBlockTableDoesNotCover) {
-  topk = {4, 3, 2147483647, 1, 0, 2, 0, 1, 2};  // block 2 of 2
+  topk = {4, 3, 2147483647, 1, 0, 2, 0, 1, 2};  // position 4: past the table's two blocks
   token_to_req = {1, 2, -1};
   valid = {1, 1, 1};
   const DenseSlots slots = compute_global_topk_indices_and_lens(input(), true);
@@ -141,8 +141,8 @@ TEST_F(GlobalTopK, TheHighestSlotIsAnInt) {
             (Longs{2147483647, 2147483646}));
 }
 
-// Ratio 4, two states at most, a window of 3; 20 workspace rows per request, 8 of them compressed.
-// Requests of 2 and 1 query tokens, the chunk's first being number 5 of the batch.
+// Ratio 4, at most two states, a window of 3. Each request has 20 workspace rows, 8 of them for
+// compressed states. Requests have 2 and 1 query tokens; the chunk starts at token 5 of the batch.
 class Combine : public testing::Test {
  protected:
   ChunkLists input() const {
@@ -170,7 +170,7 @@ TEST_F(Combine, StatesThenWindowInTheRequestsOwnRegion) {
   const RaggedSlots rows = combine_topk_swa_indices_ragged(input());
   EXPECT_EQ(rows.lens, (Longs{5, 5, 2, 0}));
   EXPECT_EQ(rows.indptr, (Longs{0, 5, 10, 12, 12}));
-  // Positions 8, 9 and 1; the first request gathered from position 6 on.
+  // Tokens at positions 8, 9 and 1. The first request gathered from position 6 on.
   EXPECT_EQ(rows.flat, (Longs{1, 0, 8, 9, 10, -1, 1, 9, 10, 11, 28, 29}));
 }
 
@@ -203,7 +203,8 @@ TEST(GatherLen, IsTheQueriesAndTheirFirstWindow) {
   EXPECT_EQ(prefill_gather_len(8, 8, 128), 8);
 }
 
-// A window of 3 over pages of two. Request 0 is at positions 3 and 4, request 1 at position 0.
+// A window of 3 over pages of two. Request 0 has tokens at positions 3 and 4, request 1 at position
+// 0.
 TEST(SwaMetadata, SlotsLensAndRequests) {
   const Ints starts = {0, 2, 3}, seq_lens = {5, 1}, blocks = {7, 1, 4, 2, 0, 0};
   const Longs slot_mapping = {0, -1, 5, -1};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The bounds of the RMSNorm family: honest fp32 arithmetic never exceeds them, in several orders
-// and over many seeds, and comes near enough that they would notice a small error.
+// Tests the bounds of the RMSNorm family: correct fp32 arithmetic in several orders and over many
+// seeds never exceeds them, and comes near enough that a small error would exceed them.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -38,7 +38,7 @@ std::vector<std::uint16_t> draw(Random& random, std::int64_t rows, double mean) 
   return bits;
 }
 
-// x * r * weight of one row in fp32, r of the squares of `squared`; `twice` as the old kernels do.
+// Appends x * r * weight of one row in fp32, with r from the mean square of `squared`.
 void append_norm(const std::vector<float>& x, const std::vector<float>& squared,
                  const std::uint16_t* weight, NormRounding rounding, const fp32::Order& order,
                  std::vector<float>& out) {
@@ -60,7 +60,8 @@ reference::Numerics numerics_of(const fp32::Order& order) {
   return numerics;
 }
 
-// All rows of one kind of rounding and order.
+// Tests the bounds of fused_add_rms_norm for one rounding and one normalised sum, with every order
+// of additions.
 void expect_honest_and_tight(NormRounding rounding, NormedSum of) {
   for (const fp32::Order& order : kOrders) {
     Margins residual_margins, x_margins;
@@ -108,7 +109,8 @@ TEST(NormBound, HonestSquaresOfTheFp32SumStayWithinABoundThatIsTight) {
   expect_honest_and_tight(NormRounding::twice, NormedSum::fp32_squares);
 }
 
-// The bound lies around what two roundings give: one rounding is found element by element.
+// The bound of two roundings is centred on the twice rounded value, so results with one rounding
+// exceed it in single elements.
 TEST(NormBound, OneRoundingInThePlaceOfTwoLeavesTheBound) {
   Random random(1);
   const auto x = draw(random, kTokens, 0), weight = draw(random, 1, 1);
@@ -135,7 +137,7 @@ TEST(NormBound, OneRoundingInThePlaceOfTwoLeavesTheBound) {
   EXPECT_GT(beyond, kTokens * kHidden / 20);
 }
 
-// One element carries the whole row: the errors of its sum reach the mean square too.
+// One element dominates its row, so the rounding of its sum also changes the mean square.
 TEST(NormBound, ASpikeWhoseSumIsRoundedStaysWithinTheWorstCase) {
   const fp32::Order order{1, false, false};
   const auto weight = std::vector<std::uint16_t>(kHidden, fp32::to_bf16(1));

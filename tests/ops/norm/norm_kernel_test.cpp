@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// plumb's norm and RoPE kernels where no case goes: what launchers refuse, grids of many tokens,
-// and identities between kernels.
+// Tests what no case of plumb's norm and RoPE kernels tests: what launchers refuse, grids of many
+// tokens, and identities between kernels.
 #include <gtest/gtest.h>
 #include <plumb/ops/norm.h>
 
@@ -40,7 +40,7 @@ Bits draw(std::uint64_t seed, std::int64_t count) {
   return bits;
 }
 
-// cos | sin of three positions: the identity and two others.
+// Cosines and sines of three positions: position 0 is the identity.
 std::vector<float> three_positions() {
   std::vector<float> cos_sin;
   for (int position = 0; position < 3; ++position) {
@@ -103,7 +103,8 @@ Heads run(const std::string& platform, const Bits& q, const std::vector<std::int
   return heads;
 }
 
-// The two kernels add the squares in other orders: a few results round to the other neighbour.
+// The two kernels add the squares in different orders, so a few results round to the other
+// neighbour.
 TEST(NormKernels, AtPositionZeroTheRotatedNormIsThePlainOne) {
   const Bits q = draw(1, kTokens * kHeads * kHeadDim);
   for (const std::string& platform : kPlatforms) {
@@ -118,8 +119,9 @@ TEST(NormKernels, AtPositionZeroTheRotatedNormIsThePlainOne) {
   }
 }
 
-// Two roundings to bf16: of both elements of the rotated pair, and of the result; and the plain
-// norm has one of its own.
+// q_head_rms_norm_rope, then inverse_rope, must give the norm back. In the rotated dims, the
+// limit allows the roundings to bf16 of both elements of the rotated pair, of the result and of the
+// plain norm.
 TEST(NormKernels, InverseRopeGivesTheNormBack) {
   const Bits q = draw(2, kTokens * kHeads * kHeadDim);
   for (const std::string& platform : kPlatforms) {
@@ -142,7 +144,7 @@ TEST(NormKernels, InverseRopeGivesTheNormBack) {
 }
 
 TEST(NormKernels, TokensLieOnTheGridsX) {
-  constexpr std::int64_t kMany = 70000;  // y ends at 65535
+  constexpr std::int64_t kMany = 70000;  // more than the largest grid dimension y, 65535
   DeviceBuffers buffers("sim-sm90");
   auto* const rows = buffers.upload(Bits(kMany));
   auto* const weight = buffers.upload(Bits(1));
@@ -164,7 +166,7 @@ TEST(NormKernels, TokensLieOnTheGridsX) {
   buffers.device().destroy_graph(graph);
 }
 
-// Each of these changes makes a legal call illegal.
+// Each change makes the legal call illegal, and the launcher must refuse it.
 template <class Params>
 void expect_refused(const device::OpEntry& entry, const Params& legal,
                     const std::vector<std::function<void(Params&)>>& changes) {

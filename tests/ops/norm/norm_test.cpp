@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The references of the RMSNorm family against answers made by hand, and what must not matter.
+// Tests the references of the RMSNorm family against results computed by hand.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -35,7 +35,7 @@ FusedAddRmsNormInputs fused_add(const Bits& x, const Bits& residual, const Bits&
   return inputs;
 }
 
-// Sums 3, 4, 5, 0 and -6, 8, 0, 0: mean squares 12.5 and 25.
+// The sums are 3, 4, 5, 0 and -6, 8, 0, 0, with mean squares 12.5 and 25.
 TEST(FusedAddRmsNormReference, HandMadeRows) {
   const Bits x = bf16({1, 2, 3, 4, -1, 2, 3, -4}), residual = bf16({2, 2, 2, -4, -5, 6, -3, 4});
   const Bits sum = bf16({3, 4, 5, 0, -6, 8, 0, 0}), weight = bf16({1, 2, 4, 8});
@@ -48,8 +48,8 @@ TEST(FusedAddRmsNormReference, HandMadeRows) {
   }
 }
 
-// 1 + 2^-8 is a tie, which goes to even: the stored sum is 1. Its norm is that of 1, the other
-// path's that of 1 + 2^-8.
+// 1 + 2^-8 is a tie and rounds to even, so the stored sum is 1. The default norm uses 1, the norm
+// of the fp32 sum uses 1 + 2^-8.
 TEST(FusedAddRmsNormReference, TheNormIsOfTheStoredSumUnlessDeclaredOtherwise) {
   const Bits x = bf16({0x1p-8, 0}), residual = bf16({1, 1}), stored = bf16({1, 1});
   const Bits weight = bf16({1, 1});
@@ -69,7 +69,7 @@ TEST(FusedAddRmsNormReference, TheNormIsOfTheStoredSumUnlessDeclaredOtherwise) {
   EXPECT_EQ(squares.residual.value[0], first);
 }
 
-// What a device stored decides, also where it is not what it should have stored.
+// The norm uses the sum that a device stored, even if that sum is wrong.
 TEST(FusedAddRmsNormReference, ConsumesTheBytesOfTheDevice) {
   const Bits x = bf16({1, 1}), residual = bf16({1, 1}), stored = bf16({6, 8});
   const Bits weight = bf16({1, 1});
@@ -78,8 +78,9 @@ TEST(FusedAddRmsNormReference, ConsumesTheBytesOfTheDevice) {
   EXPECT_DOUBLE_EQ(out.x.value[0], 6 / std::sqrt(50));
 }
 
-// The residual has no error but its store's: fp32 rounds no sum of two bf16 numbers so that another
-// bf16 number results. All pairs of exponents and signs, significands that end in ones.
+// The only error of the residual is the rounding of the store: rounding a sum of two bf16 numbers
+// to fp32 first never changes the bf16 result. Tries pairs of exponents and signs, with
+// significands that end in ones.
 TEST(FusedAddRmsNormReference, RoundingTheSumToFp32FirstChangesNothing) {
   for (int exponent = -40; exponent <= 40; ++exponent) {
     for (const int significand : {128, 129, 191, 192, 254, 255}) {

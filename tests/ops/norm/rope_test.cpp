@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rotary embedding: answers made by hand, the inverse, and bounds that honest arithmetic keeps and
-// comes near to.
+// Tests rotary embedding: results computed by hand, the inverse, and bounds that correct arithmetic
+// keeps and comes near to.
 #include "reference/norm/rope.h"
 
 #include <gtest/gtest.h>
@@ -77,7 +77,7 @@ TEST(Rope, TheInverseOfARotationIsTheInput) {
   for (int i = 0; i < kRopeDim; ++i) EXPECT_NEAR(back[i], x[i], 1e-6) << i;
 }
 
-// Heads of normal numbers and a table of turns.
+// Heads of normal random numbers and a table of rotations.
 struct HeadData {
   std::int64_t tokens = 4, heads = 3;
   std::vector<std::uint16_t> x;
@@ -116,7 +116,7 @@ TEST(QHeadRmsNormRopeReference, PositionZeroIsThePlainNorm) {
   EXPECT_EQ(rotated.value, norm.value);
 }
 
-// What the dims of RoPE hold counts in the norm of the others.
+// The RoPE dims count in the mean square of the whole head.
 TEST(QHeadRmsNormRopeReference, HandMadeHead) {
   std::vector<std::uint16_t> head(kHeadDim);
   head[0] = fp32::to_bf16(3);
@@ -143,7 +143,7 @@ TEST(RopeBound, HonestInverseStaysWithinABoundThatIsTight) {
         const std::uint16_t* x = &data.x[row * kHeadDim + kNopeDim + 2 * pair];
         const float even = fp32::from_bf16(x[0]), odd = fp32::from_bf16(x[1]);
         const float c = turns[pair], s = turns[32 + pair];
-        // With and without a fused multiply-add.
+        // Alternates between plain arithmetic and fused multiply-add.
         got.push_back(store(seed % 2 == 0 ? even * c + odd * s : std::fma(even, c, odd * s)));
         got.push_back(store(seed % 2 == 0 ? odd * c - even * s : std::fma(odd, c, -(even * s))));
       }
@@ -155,7 +155,7 @@ TEST(RopeBound, HonestInverseStaysWithinABoundThatIsTight) {
   margins.expect_honest_and_tight("inverse_rope");
 }
 
-// All heads as fp32 makes them.
+// All heads computed in fp32.
 std::vector<float> rotated_norms(const HeadData& data, NormRounding rounding,
                                  const fp32::Order& order) {
   std::vector<float> got;
@@ -206,7 +206,7 @@ TEST(RopeBound, HonestRotatedNormStaysWithinABoundThatIsTight) {
   }
 }
 
-// Each way to round leaves the bound of any other one in many of the rotated dims.
+// Results of each rounding exceed the bounds of the other roundings in many of the rotated dims.
 TEST(RopeBound, AnotherRoundingLeavesTheBound) {
   const fp32::Order order{32, false, false};
   const HeadData data(7);
@@ -224,7 +224,7 @@ TEST(RopeBound, AnotherRoundingLeavesTheBound) {
   }
 }
 
-// 1 + 2^-8 lies between two bf16 numbers: honest arithmetic may take either as the factor.
+// 1 + 2^-8 is a tie between two bf16 numbers, so a correct kernel may round the factor to either.
 TEST(RopeBound, AFactorAtATieIsEitherNumber) {
   const std::vector<std::uint16_t> q(kHeadDim, fp32::to_bf16(0.5F));
   std::vector<float> turns(kRopeDim, 0.0F);

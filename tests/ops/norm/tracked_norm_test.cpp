@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The norms' bounds follow from tracked arrays. fp32 results of 1000 seeds in three orders never
-// exceed them, and they are as tight as those that were derived by hand.
+// Tests the norms' bounds, which follow from tracked arrays: fp32 results of 1000 seeds in three
+// orders never exceed them, and they are as tight as bounds derived by hand.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -25,7 +25,8 @@ constexpr double kNoFault = 0, kSmallFault = 0x1p-16, kLargeFault = 0x1p-8;
 
 const std::vector<fp32::Order> kOrders = {{1, false, false}, {16, true, true}, {64, false, false}};
 
-// functions: largest error in ulp. Those of the results here are rounded correctly.
+// `functions`: largest error of functions in ulp. The results below use correctly rounded
+// functions.
 Numerics numerics_of(const fp32::Order& order, double functions = 0.5) {
   Numerics numerics;
   numerics.chains = order.chains;
@@ -33,7 +34,7 @@ Numerics numerics_of(const fp32::Order& order, double functions = 0.5) {
   return numerics;
 }
 
-// A row with outliers, its weight, and turns by any angles.
+// A row with outliers, its weight, and random rotations.
 struct NormRow {
   std::vector<std::uint16_t> x, weight;
   std::vector<float> cos_sin;
@@ -55,7 +56,7 @@ struct NormRow {
 
 float store(float value) { return fp32::from_bf16(fp32::to_bf16(value)); }
 
-// x * r in fp32, rounded as said. fault: relative error of r.
+// x * r in fp32, rounded as `rounding` says. `fault`: relative error of r.
 std::vector<float> fp32_scaled(const NormRow& row, NormRounding rounding, const fp32::Order& order,
                                double fault) {
   std::vector<float> y, squares;
@@ -78,7 +79,7 @@ std::vector<float> fp32_norm(const NormRow& row, NormRounding rounding, const fp
   return y;
 }
 
-// With or without a fused multiply-add.
+// A rotated head in fp32, with or without fused multiply-add.
 std::vector<float> fp32_head(const NormRow& row, NormRounding rounding, const fp32::Order& order,
                              double fault, bool fused) {
   std::vector<float> y = fp32_scaled(row, rounding, order, fault);
@@ -100,7 +101,7 @@ Estimate head_of(const NormRow& row, NormRounding rounding, const Numerics& nume
       {row.x.data(), row.cos_sin.data(), {0}, 1, 1, kHeadDim, kEps, rounding}, numerics);
 }
 
-// Of fp32 results, as they are stored and in front of the store.
+// Number of fp32 results outside their bounds: after and before rounding to the stored format.
 struct ResultsBeyond {
   std::int64_t stored = 0, before = 0;
 
@@ -153,7 +154,8 @@ TEST(TrackedNorm, NoRotatedResultOfManySeedsExceedsItsBound) {
     }
   }
 }
-// The control: r is wrong by 2^-16, as much as 256 roundings, or by 2^-8, as much as one to bf16.
+// Control: r has an error of 2^-16, which is 256 roundings of fp32, or of 2^-8, which is one
+// rounding to bf16.
 TEST(TrackedNorm, ASmallErrorExceedsItsBound) {
   constexpr int kFew = 10;
   for (const fp32::Order& order : kOrders) {
@@ -168,14 +170,14 @@ TEST(TrackedNorm, ASmallErrorExceedsItsBound) {
   }
 }
 
-// ---- bounds derived by hand, of rows that are rounded once ----
+// ---- bounds derived by hand for rows that are rounded once ----
 
 struct BoundByHand {
   double variance = 0, worst = 0;
 
   double arithmetic() const { return std::min(6 * std::sqrt(variance), worst); }
 };
-constexpr double kVariance = kUnitF32 * kUnitF32 / 3;  // of one rounding, relative
+constexpr double kVariance = kUnitF32 * kUnitF32 / 3;  // relative variance of one rounding
 
 std::vector<double> numbers_of(const std::vector<std::uint16_t>& bits) {
   std::vector<double> numbers;
@@ -183,8 +185,9 @@ std::vector<double> numbers_of(const std::vector<std::uint16_t>& bits) {
   return numbers;
 }
 
-// Relative, of r. The mean square has the roundings of the squares, of their sum, of the division
-// and of adding eps. The square root halves a relative error. r has its own.
+// Relative error of r. The mean square has the roundings of the squares, of their sum, of the
+// division and of adding eps. The square root halves the relative error, and r has a rounding of
+// its own.
 BoundByHand factor_by_hand(const std::vector<double>& x, const Numerics& numerics) {
   double squares = 0, fourths = 0;
   for (const double v : x) squares += v * v, fourths += v * v * v * v;
@@ -198,14 +201,15 @@ BoundByHand factor_by_hand(const std::vector<double>& x, const Numerics& numeric
           function + (share * worst_of_sum + 3 * kUnitF32) / 2};
 }
 
-// first + second, of two rounded products.
+// Error of first + second, where both are rounded products.
 BoundByHand sum_by_hand(double first, double second) {
   const double sum = first + second;
   return {kVariance * (square(first) + square(second) + square(sum)),
           kUnitF32 * (std::abs(first) + std::abs(second) + std::abs(sum))};
 }
 
-// Element i of a rotation of y. `relative`: what all elements of y share. `own`: roundings of each.
+// Error of element i of a rotation of y. `relative`: error that all elements of y share. `own`:
+// roundings of each element.
 BoundByHand rotated_by_hand(const std::vector<double>& y, const NormRow& row, std::size_t i,
                             double sign, const BoundByHand& relative, double own) {
   const double c = row.cos_sin[i / 2], s = row.cos_sin[kRopeDim / 2 + i / 2];
@@ -222,7 +226,7 @@ std::vector<BoundByHand> norm_by_hand(const NormRow& row, const Numerics& numeri
                                       const Estimate& exact) {
   const BoundByHand r = factor_by_hand(numbers_of(row.x), numerics);
   std::vector<BoundByHand> bounds;
-  for (const double y : exact.value) {  // two products
+  for (const double y : exact.value) {  // two products, so two roundings
     bounds.push_back(
         {(r.variance + 2 * kVariance) * square(y), (r.worst + 2 * kUnitF32) * std::abs(y)});
   }
@@ -255,7 +259,7 @@ std::vector<BoundByHand> inverse_by_hand(const NormRow& row) {
   return bounds;
 }
 
-// The middle of the ratios of all elements, tracked to derived by hand.
+// Median over all elements of tracked bound / bound by hand.
 class BoundRatios {
  public:
   void add(const Estimate& tracked, const std::vector<BoundByHand>& by_hand) {
@@ -277,7 +281,8 @@ class BoundRatios {
 struct MedianRatios {
   double norm = 0, head = 0, inverse = 0;
 };
-// functions: what the tracked bounds allow, in ulp. Those by hand allow 1/2.
+// `functions`: error of functions that the tracked bounds allow, in ulp. The bounds by hand allow
+// 1/2.
 MedianRatios median_ratios(const fp32::Order& order, double functions) {
   BoundRatios norm, head, inverse;
   const Numerics by_hand = numerics_of(order), tracked = numerics_of(order, functions);
@@ -302,7 +307,7 @@ TEST(TrackedNorm, BoundsAreAsTightAsThoseByHand) {
     }
   }
 }
-// The control: functions that are much worse than said.
+// Control: bounds that allow much larger errors of functions are wider.
 TEST(TrackedNorm, BoundsOfWorseFunctionsAreWider) {
   const MedianRatios ratios = median_ratios(kOrders.back(), 16);
   EXPECT_GT(ratios.norm, 2);

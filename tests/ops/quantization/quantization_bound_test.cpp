@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Bounds that follow from the quantisers' formulas: scales and codes of fp32 quotients within 2 ulp
-// stay inside, in three forms of the quotient. The median bound is at most twice that of the
-// formulas that were derived by hand.
+// Tests bounds that follow from the quantisers' formulas: scales and codes of fp32 quotients within
+// 2 ulp stay inside, for three forms of the quotient. The median bound is at most twice the bound
+// derived by hand.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,13 +22,13 @@ constexpr std::int64_t kRows = 2, kColumns = 256;
 constexpr int kSeeds = 1000;
 const Numerics kTwoUlp{.function_ulp = 2};
 
-// A quotient in fp32. `chance` is of [-1, 1].
+// A form of the fp32 quotient. `chance`: random number in [-1, 1] that sets its error.
 struct Form {
   float (*quotient)(float x, float scale, double chance);
   bool by_reciprocal = false;
 };
 float within_2_ulp(double value, double chance) {
-  // The rounding to fp32 takes half an ulp.
+  // 3 roundoffs are 1.5 ulp; the rounding to fp32 adds half an ulp.
   return static_cast<float>(value * (1 + 3 * kUnitF32 * chance));
 }
 const Form kForms[] = {
@@ -37,8 +37,8 @@ const Form kForms[] = {
     {[](float x, float scale, double chance) { return x * within_2_ulp(1.0 / scale, chance); },
      true},
 };
-// A quotient of bf16 numbers is a tie, or at least 2^-12 of its value away from one: a smaller
-// error shows in scales alone.
+// A quotient of bf16 numbers is either a tie or at least 2^-12 of its value away from one, so a
+// smaller error than this would show in scales only.
 float wrong_quotient(float x, float scale, double) { return x / scale * (1 + 0x1p-10F); }
 
 struct Tally {
@@ -46,7 +46,7 @@ struct Tally {
   double expected_flips = 0;
 };
 
-// Codes that implementations of `form` store, or of another quotient.
+// Compares the codes of quotient_of(i) with the permitted codes.
 void compare_codes(const CodeEstimate& estimate, const auto& quotient_of, Tally& tally) {
   for (std::int64_t i = 0; i < std::ssize(estimate.before.value); ++i) {
     const HonestCodes permitted = honest_codes(estimate, i);
@@ -59,7 +59,7 @@ void compare_codes(const CodeEstimate& estimate, const auto& quotient_of, Tally&
   }
 }
 
-// Rows of normal numbers, and the scales that an implementation stores for them.
+// Rows of normal random numbers, and the scales that an implementation stores for them.
 class QuantisedRows {
  public:
   QuantisedRows(const GroupQuant& how, tests::Random& random) : how_(how), random_(&random) {
@@ -81,7 +81,7 @@ class QuantisedRows {
   }
   double chance() { return 2 * random_->uniform() - 1; }
 
-  // Codes under these scales.
+  // Compares the codes of all rows under these scales.
   void compare(const std::vector<double>& scales, const Form& form, Tally& tally) {
     how_.by_reciprocal = form.by_reciprocal;
     std::vector<double> of_groups;  // a reciprocal is computed once
@@ -108,7 +108,8 @@ class QuantisedRows {
 const GroupQuant kFp8 = per_token_group_quant_fp8({.group = 128, .amax_floor = 1e-4F});
 const GroupQuant kMxfp4 = mxfp4_quant(0x1.8p-124);
 
-// Bounds before the output's rounding as shares of the values, in roundings of fp32.
+// Appends the bounds before the output rounding, relative to the values, in units of an fp32
+// rounding.
 void add_bounds(const Estimate& estimate, std::vector<double>& bounds) {
   for (std::int64_t i = 0; i < std::ssize(estimate.value); ++i) {
     if (estimate.value[i] == 0) continue;
@@ -139,7 +140,7 @@ TEST(QuantisationBounds, Fp32ScalesStayInside) {
   }
   EXPECT_EQ(outside, 0);
   EXPECT_EQ(wrong_outside, std::ssize(bounds));
-  EXPECT_LE(median(bounds), 2 * 4.0);  // by hand: 2 ulp
+  EXPECT_LE(median(bounds), 2 * 4.0);  // the bound by hand is 2 ulp = 4 roundings
 }
 
 TEST(QuantisationBounds, ScaleBytesStayInside) {
@@ -177,10 +178,10 @@ TEST(QuantisationBounds, CodesStayInside) {
   EXPECT_LE(tally.flips, most_honest_flips(tally.expected_flips, kFp8.group));
   EXPECT_GT(tally.flips, 0);
   EXPECT_GT(wrong.outside, wrong.results / 2000);
-  EXPECT_LE(median(bounds), 2 * 4.0);  // by hand: 2 ulp
+  EXPECT_LE(median(bounds), 2 * 4.0);  // the bound by hand is 2 ulp = 4 roundings
 }
 
-// Powers of two leave nothing to chance.
+// Under power-of-two scales only one code is right.
 TEST(QuantisationBounds, CodesUnderPowersOfTwoAreExact) {
   Tally tally;
   for (int seed = 0; seed < kSeeds; ++seed) {

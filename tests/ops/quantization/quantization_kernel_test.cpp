@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the launchers of quantisation and of the cache writers refuse. What they compute is the
-// business of their cases.
+// Tests what the launchers of the quantisers and of the cache writers refuse. Their results are
+// tested by cases.
 #include <gtest/gtest.h>
 #include <plumb/ops/cache.h>
 #include <plumb/ops/quantization.h>
@@ -20,7 +20,7 @@ device::OpEntry indexer_k_quant_and_cache();
 namespace plumb::device {
 namespace quantization_kernel_test {
 
-// Never read: a refused call reads nothing, and an empty one neither.
+// Inputs of the calls below. A refused or empty call reads no input, so one element is enough.
 std::uint16_t nothing[1];
 std::uint8_t no_bytes[1];
 std::int64_t no_slots[1];

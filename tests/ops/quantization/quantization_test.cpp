@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The references of quantisation and of the cache writers: scales, codes and byte offsets by hand,
-// and fp32 arithmetic as implementations do it, which never leaves what they allow.
+// Tests the references of the quantisers and of the cache writers: scales, codes and byte offsets
+// computed by hand, and fp32 arithmetic in the forms of implementations, which always gives
+// permitted results.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -42,7 +43,7 @@ std::vector<int> exact_codes(const CodeEstimate& estimate) {
   return codes;
 }
 
-// One row in one group, with power-of-two scales.
+// Scale byte and codes of one row that is one group.
 struct Quantised {
   int byte;
   std::vector<int> codes;
@@ -62,7 +63,8 @@ TEST(GroupQuant, GoldenTiles) {
   const std::vector<double> mixed = {3.7, -1, 0.1, 0, -0.0, -1e-9};
   EXPECT_EQ(quantise(mixed, fn).byte, 121);
   EXPECT_EQ(quantise(mixed, fn).codes, (std::vector<int>{0x77, 0xe8, 0x4d, 0x00, 0x80, 0x80}));
-  // Half the divisor, one binade more of scale: the same numbers in a format of half the value.
+  // fnuz divides by 224 instead of 448, so the scale is twice as large. A byte of fnuz has half the
+  // value, so the codes are the same.
   EXPECT_EQ(quantise(mixed, fnuz).byte, 122);
   EXPECT_EQ(quantise(mixed, fnuz).codes, (std::vector<int>{0x77, 0xe8, 0x4d, 0x00, 0x00, 0x00}));
   EXPECT_EQ(quantise({448, 1}, fn).byte, 127);
@@ -94,7 +96,7 @@ TEST(GroupQuant, PlainScalesAreQuotients) {
   EXPECT_EQ(scales.value[1], double{std::numeric_limits<float>::min()});
   EXPECT_EQ(scales.value[2], 0.5 / 448);
   const std::vector<double> stored = {3.0f / 448, std::numeric_limits<float>::min(), 0.5f / 448};
-  // 1 / 3 of 448 is 149.3: between 144 and 160. Half of it is 224.
+  // 448 / 3 is 149.3, between the codes of 144 and 160. 0.25 / (0.5 / 448) is 224.
   EXPECT_EQ(exact_codes(group_codes(x, stored, how, kExactDivision)),
             (std::vector<int>{0x71, 0xfe, 0x00, 0x00, 0x7e, 0x76}));
 }
@@ -137,7 +139,8 @@ TEST(Mxfp4Quant, TiesGoDownAndZerosHaveNoSignWhereThatIsChosen) {
   EXPECT_EQ(quantise({0.0}, how).byte, 127 - 15);  // 1e-4 / 6 = 2^-15.9
 }
 
-// AITER, torchao's EVEN: from a mantissa of 1.75 on the scale is the next one. Numbers saturate.
+// Rule of AITER, and EVEN of torchao: from a mantissa of 1.75 on, the scale is the next power of
+// two. Larger numbers saturate.
 TEST(Mxfp4Quant, TheRuleEvenRoundsTheMantissaOfAmaxToOneBit) {
   const GroupQuant how =
       reference::mxfp4_quant(0x1p-125, {reference::E2m1Ties::away}, reference::ScaleRule::even);
@@ -153,7 +156,7 @@ TEST(Mxfp4Quant, TheRuleEvenRoundsTheMantissaOfAmaxToOneBit) {
   EXPECT_EQ(tile.codes, (std::vector<int>{7, 1, 2, 3, 4, 5, 6, 7, 9, 8}));
 }
 
-// OCP MX, section 6.3.
+// Source: OCP MX, section 6.3.
 TEST(Mxfp4Quant, TheRuleFloorTakesTheExponentOfAmax) {
   const GroupQuant how = reference::mxfp4_quant(0x1.8p-124, {}, reference::ScaleRule::floor);
   EXPECT_EQ(quantise({4}, how).byte, 127);
@@ -194,7 +197,8 @@ TEST(CacheEntries, TheIndexersAreBlockPlanarOrTiled) {
   EXPECT_EQ(entry.scales.front(), 64 * 128 + 18 * 4);
   layout.shuffled = true;
   entry = indexer_k_entry(layout, 18);
-  // Second row of tiles (token 18), then 8 tiles of 256 bytes, in each 16 bytes of token 2 of 16.
+  // Token 18 is token 2 in the second row of tiles. A row has 8 tiles of 256 bytes, and each tile
+  // has 16 bytes of the token.
   EXPECT_EQ(entry.codes[0], 16 * 128 + 2 * 16);
   EXPECT_EQ(entry.codes[15], 16 * 128 + 2 * 16 + 15);
   EXPECT_EQ(entry.codes[16], 16 * 128 + 256 + 2 * 16);
@@ -204,8 +208,8 @@ TEST(CacheEntries, TheIndexersAreBlockPlanarOrTiled) {
   EXPECT_EQ(indexer_k_entry(layout, 0).codes[17], 17);
 }
 
-// Ways in which an fp32 quotient is computed. The last is a reciprocal within one ulp and a
-// correction, as fast divisions do it.
+// Forms of the fp32 quotient. The last one uses a reciprocal within one ulp and a correction, as
+// fast divisions do.
 float divided(float x, float scale) { return x / scale; }
 float by_reciprocal(float x, float scale) { return x * (1 / scale); }
 float corrected(float x, float scale) {
@@ -222,7 +226,7 @@ struct Arithmetic {
 constexpr Arithmetic kHonest[] = {
     {divided, false, 0.5}, {by_reciprocal, true, 0.5}, {corrected, false, 1}};
 
-// Codes of random rows under fp32 scales, and the verdict on them.
+// Verdict on the codes of random rows under fp32 scales, computed with `arithmetic`.
 cases::TensorReport verdict(const Arithmetic& arithmetic, CodeFormat format, std::uint64_t seed) {
   constexpr std::int64_t kRows = 20, kColumns = 1280, kGroup = 128;
   std::vector<std::uint16_t> bits;
@@ -266,7 +270,7 @@ TEST(GroupQuant, HonestQuotientsNeverLeaveTheBoundAndComeNearIt) {
 }
 
 TEST(GroupQuant, BiasedQuotientsFlipTooMuch) {
-  // Two ulp upwards, declared as correct rounding.
+  // Quotients are two ulp too large, but correct rounding is declared.
   const auto upwards = [](float x, float scale) {
     return x / scale * (1 + 2 * std::numeric_limits<float>::epsilon());
   };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The bounds of the router ops: honest fp32 arithmetic never exceeds them, in both usual forms of
-// each score and several orders of the sum, and comes near enough that they would notice a small
-// error.
+// Tests the bounds of the router ops: correct fp32 arithmetic, in both usual forms of each score
+// and several orders of the sum, never exceeds them, and comes near enough that a small error would
+// exceed them.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -27,7 +27,7 @@ constexpr std::int64_t kTokens = 16, kExperts = 256;
 constexpr int kSeeds = 24;
 constexpr Numerics kNumerics{.chains = 32, .function_ulp = 0.5};
 
-// Functions of fp32 within half an ulp.
+// fp32 functions with an error of at most half an ulp.
 float exp_f32(float x) { return static_cast<float>(std::exp(static_cast<double>(x))); }
 float log_f32(float x) { return static_cast<float>(std::log(static_cast<double>(x))); }
 float root_f32(float x) { return static_cast<float>(std::sqrt(static_cast<double>(x))); }
@@ -48,7 +48,7 @@ const std::vector<Form> kSigmoids = {
      }},
 };
 
-// The score as tensors of bf16 give it, in front of its own rounding.
+// The score with tanh rounded to bf16, before the score itself is rounded.
 const Form kTanhInBf16{.name = "tanh in bf16",
                        .score =
                            [](float x) {
@@ -87,7 +87,7 @@ struct Data {
   Logits view() const { return {logits.data(), false, kTokens, kExperts, kExperts}; }
 };
 
-// The k best of `choice`, descending, ties to the smaller id.
+// Ids of the k best of `choice`, descending; ties go to the smaller id.
 Ids best(const std::vector<float>& choice, std::int64_t k) {
   Ids ids(choice.size());
   for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<std::int32_t>(i);
@@ -97,12 +97,13 @@ Ids best(const std::vector<float>& choice, std::int64_t k) {
   return ids;
 }
 
-// An honest kernel's row: choices in fp32 or rounded, groups, weights of a sum in either order.
+// One row of a correct kernel: choices in fp32 or rounded to bf16, groups, and weights with a sum
+// in either order.
 struct Honest {
   float (*score)(float);
   bool to_bf16 = false, reversed = false;
   std::int64_t groups = 1, kept = 1, k = 6;
-  float offset = 0;  // of the sum
+  float offset = 0;  // added to the sum
 
   float round(float x) const { return to_bf16 ? round_bf16(x) : x; }
 
@@ -137,7 +138,7 @@ struct Honest {
   }
 };
 
-// Errors against bounds over many launches.
+// Collects error / bound over many launches.
 class Margins {
  public:
   void add(const Estimate& expected, const std::vector<float>& got) {
@@ -196,7 +197,7 @@ Launch run(const Honest& honest, const Data& data, float scale) {
   return launch;
 }
 
-// Weights and selections of one form over many seeds.
+// Weights and selections of one form of the score over many seeds.
 Margins grouped_margins(const Form& form, double scale, double mean, double bias) {
   Margins margins;
   for (int seed = 0; seed < kSeeds; ++seed) {
@@ -284,7 +285,7 @@ TEST(RouterBounds, HoldWhereScoresAreRoundedToBf16) {
   }
 }
 
-// Any experts are right, but they are experts.
+// A row with a NaN logit may choose any experts, but its ids must be in [0, experts).
 TEST(RouterBounds, AFreeRowHoldsExpertsAndNothingElse) {
   Data data(3, 1.5, 0, 0.1);
   data.logits[5] = std::nanf("");

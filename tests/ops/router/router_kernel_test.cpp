@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The router kernels where cases do not take them: what their launchers refuse, and shapes at the
+// Tests what no case of the router kernels tests: what their launchers refuse, and shapes at the
 // limits of what is legal.
 #include <gtest/gtest.h>
 #include <plumb/ops/router.h>

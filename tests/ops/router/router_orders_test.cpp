@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Bounds that follow from the routers' formulas: fp32 arithmetic with functions within 2 ulp stays
-// inside in every order of the sum. The median bound is at most twice that of the formulas that
-// were derived by hand.
+// Tests bounds that follow from the routers' formulas: fp32 arithmetic with functions within 2 ulp
+// stays inside for every order of the sum. The median bound is at most twice the bound derived by
+// hand.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -23,7 +23,7 @@ constexpr int kSeeds = 1000;
 constexpr float kScale = 2.5F;
 const Numerics kTwoUlp{.chains = 32, .function_ulp = 2};
 
-// fp32 arithmetic, whose functions are wrong by up to 2 ulp.
+// fp32 arithmetic whose functions have random errors of up to 2 ulp.
 class Fp32 {
  public:
   explicit Fp32(tests::Random& random) : random_(&random) {}
@@ -34,7 +34,7 @@ class Fp32 {
   float divide(float x, float y) { return within_2_ulp(static_cast<double>(x) / y); }
 
  private:
-  // The rounding to fp32 takes half an ulp.
+  // 3 roundoffs are 1.5 ulp; the rounding to fp32 adds half an ulp.
   float within_2_ulp(double value) {
     return static_cast<float>(value * (1 + 3 * kUnitF32 * (2 * random_->uniform() - 1)));
   }
@@ -57,7 +57,7 @@ float sum_of(std::vector<float> terms, Order order) {
   return terms[0];
 }
 
-// `wrong`: the sum is 64 ulp too large.
+// Weights of one row. `wrong`: make the sum 64 ulp too large.
 std::vector<float> weights_of(const std::vector<float>& scores, Order order, bool wrong,
                               Fp32& fp32) {
   float sum = sum_of(scores, order);
@@ -80,7 +80,7 @@ struct Inputs {
   Logits view() const { return {logits.data(), false, kTokens, kExperts, kExperts}; }
 };
 
-// One router: its reference, and the score in fp32.
+// sqrt_softplus_topk: the inputs of its reference, and its score in fp32.
 struct SqrtSoftplus {
   SqrtSoftplusTopK inputs;
   explicit SqrtSoftplus(const Inputs& from) {
@@ -106,8 +106,8 @@ struct Grouped {
   static float score(float x, Fp32& fp32) { return fp32.divide(1, 1 + fp32.exp(-x)); }
 };
 
-// Results outside of their bounds, and the bounds before the output's rounding as shares of the
-// values, in roundings of fp32.
+// Numbers of results outside their bounds, and the bounds before the output rounding, relative to
+// the values, in units of an fp32 rounding.
 struct Tally {
   std::int64_t outside = 0, wrong_sums_outside = 0;
   std::vector<double> of_choices, of_groups, of_weights;
@@ -175,7 +175,7 @@ double median(std::vector<double>& values) {
   return *middle;
 }
 
-// `by_hand`: the medians of the formulas that were derived by hand, of the same inputs.
+// `by_hand`: median of the bounds derived by hand for the same inputs.
 void expect_no_wider(std::vector<double>& bounds, double by_hand, const std::string& what) {
   EXPECT_LE(median(bounds), 2 * by_hand) << what;
 }

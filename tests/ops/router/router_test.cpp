@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The router ops' references: answers made by hand from their definitions, and identities.
+// Tests the router ops' references: results computed by hand from their definitions, and
+// identities.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -20,14 +21,14 @@ using Floats = std::vector<float>;
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-constexpr float kLn3 = 1.0986123F;  // sigmoid 3/4, and 1/4 of its negative
+constexpr float kLn3 = 1.0986123F;  // sigmoid(ln 3) = 3/4, sigmoid(-ln 3) = 1/4
 
 Logits one_token(const Floats& logits) {
   const auto experts = std::ssize(logits);
   return {logits.data(), false, 1, experts, experts};
 }
 
-// Four groups of two experts, two of which are kept, two experts per token, scale 2.
+// Four groups of two experts. Two groups are kept, each token gets two experts, and the scale is 2.
 GroupedTopK four_groups(const Floats& logits, const Floats& bias) {
   GroupedTopK inputs;
   inputs.logits = one_token(logits);
@@ -41,9 +42,10 @@ GroupedTopK four_groups(const Floats& logits, const Floats& bias) {
 
 TEST(GroupedTopK, ChoosesByBiasedScoresAndWeighsByUnbiasedOnes) {
   const Floats logits = {0,     0,     kLn3, -kLn3,
-                         -kLn3, -kLn3, 0,    0};  // 1/2 1/2 | 3/4 1/4 | 1/4 1/4 | 1/2 1/2
+                         -kLn3, -kLn3, 0,    0};  // scores: 1/2 1/2 | 3/4 1/4 | 1/4 1/4 | 1/2 1/2
   const Floats bias = {0, 0, 0, 0, 1, 0.5, 0.125, 0};
-  // b: 1/2 1/2 | 3/4 1/4 | 5/4 3/4 | 5/8 1/2; G: 1, 1, 2, 9/8. Groups 2 and 3; experts 4 and 5.
+  // Biased scores: 1/2 1/2 | 3/4 1/4 | 5/4 3/4 | 5/8 1/2. Group scores: 1, 1, 2, 9/8. So groups 2
+  // and 3, experts 4 and 5 are chosen.
   const GroupedTopK inputs = four_groups(logits, bias);
   const ScoredChoices choices = grouped_topk_choices(inputs, {});
   EXPECT_EQ(choices.group.best(0, 4), (Ids{2, 3, 0, 1}));
@@ -53,7 +55,7 @@ TEST(GroupedTopK, ChoosesByBiasedScoresAndWeighsByUnbiasedOnes) {
   const Estimate weights = grouped_topk_weights(inputs, choices, ids.data(), {});
   EXPECT_NEAR(weights.value[0], 1, 1e-7);  // 2 * 1/4 / (1/4 + 1/4)
   EXPECT_NEAR(weights.value[1], 1, 1e-7);
-  const Ids other = {2, 6};  // whatever the device chose
+  const Ids other = {2, 6};  // other experts that a device chose
   const Estimate of_others = grouped_topk_weights(inputs, choices, other.data(), {});
   EXPECT_NEAR(of_others.value[0], 2 * 0.75 / 1.25, 1e-7);
   EXPECT_NEAR(of_others.value[1], 2 * 0.5 / 1.25, 1e-7);
@@ -71,10 +73,10 @@ TEST(GroupedTopK, DoesNotDivideUnlessAsked) {
 }
 
 TEST(GroupedTopK, ASecondBestDecidesBetweenGroups) {
-  const Floats logits(8, 0);  // all 1/2
+  const Floats logits(8, 0);  // all scores are 1/2
   const Floats bias = {1, -1, 0.25, 0.25, 0, 0, -1, -1};
   const ScoredChoices choices = grouped_topk_choices(four_groups(logits, bias), {});
-  // G: 3/2 - 1/2 = 1, 3/2, 1, -1: group 1, then 0 before 2.
+  // Group scores: 3/2 - 1/2 = 1, 3/2, 1, -1. So group 1 comes first, then group 0 before group 2.
   EXPECT_EQ(choices.group.best(0, 2), (Ids{1, 0}));
   EXPECT_EQ(choices.exact(0), (Ids{0, 2}));
 }
@@ -93,18 +95,18 @@ TEST(GroupedTopK, ANanLosesWhereAllIsGuardedAndElseLeavesTheRowFree) {
   GroupedTopK inputs = four_groups(logits, bias);
   EXPECT_EQ(grouped_topk_choices(inputs, {}).rule[0], ScoredChoices::Rule::any_expert);
   inputs.nonfinite = Nonfinite::guard_all;
-  // Group 3 has one finite expert only: its score is -inf.
+  // Group 3 has only one finite expert, so its score is -inf.
   EXPECT_EQ(grouped_topk_choices(inputs, {}).exact(0), (Ids{0, 1}));
 }
 
 TEST(GroupedTopK, AnInfiniteLogitIsChosenOrNot) {
   const Floats logits = {kInfinity, 0, 0, 0, kLn3, kLn3, -kInfinity, -kInfinity}, bias(8, 0);
   GroupedTopK inputs = four_groups(logits, bias);
-  // G: 3/2, 1, 3/2, 0
+  // Group scores: 3/2, 1, 3/2, 0.
   EXPECT_EQ(grouped_topk_choices(inputs, {}).exact(0), (Ids{0, 4}));
   inputs.nonfinite = Nonfinite::guard_choice_only;
   EXPECT_EQ(grouped_topk_choices(inputs, {}).exact(0), (Ids{4, 5}));
-  inputs.nonfinite = Nonfinite::guard_all;  // G: -inf, 1, 3/2, -inf
+  inputs.nonfinite = Nonfinite::guard_all;  // group scores: -inf, 1, 3/2, -inf
   EXPECT_EQ(grouped_topk_choices(inputs, {}).exact(0), (Ids{4, 5}));
   EXPECT_EQ(grouped_topk_choices(inputs, {}).group.best(0, 2), (Ids{2, 1}));
 }
@@ -154,8 +156,8 @@ TEST(GroupedTopK, WithoutEnoughGroupsTakesTheFirstUnscaled) {
 }
 
 TEST(GroupedTopK, RoundsToTheLogitsFormat) {
-  // sigmoid(1) = 0.7310586 is 0.73046875 in bf16 (spacing 2^-8); adding 0.0019 does not reach the
-  // next number, 0.734375.
+  // sigmoid(1) = 0.7310586 is 0.73046875 in bf16 (spacing 2^-8). Adding 0.0019 is less than half
+  // the way to the next number, 0.734375; adding 0.002 is more.
   const std::vector<std::uint16_t> logits(8, encode_bf16(1.0F));
   const Floats bias = {0, 0.0019F, 0, 0, 0.002F, 0, 0, 0};
   GroupedTopK inputs = four_groups({}, bias);
@@ -166,7 +168,8 @@ TEST(GroupedTopK, RoundsToTheLogitsFormat) {
   EXPECT_EQ(choices.experts.score.value[1], 0.73046875);
   EXPECT_EQ(choices.experts.score.worst[1], 0);
   EXPECT_EQ(choices.experts.score.value[4], 0.734375);
-  // Group 2: 0.734375 + 0.73046875 = 1.46484375, rounded to 8 bits: 1.4609375 or 1.46875, even.
+  // Group 2: 0.734375 + 0.73046875 = 1.46484375 is a tie in bf16 between 1.4609375 and 1.46875,
+  // which is even.
   EXPECT_EQ(choices.group.score.value[2], 1.46875);
   EXPECT_EQ(choices.exact(0), (Ids{4, 0}));
 }
@@ -182,7 +185,7 @@ SqrtSoftplusTopK softplus_inputs(const Floats& logits, const Floats& bias, std::
 
 TEST(SqrtSoftplusTopK, FollowsItsDefinition) {
   const Floats logits = {64, 0, 256, -1000, 25}, bias = {0, 20, 0, 0.5, 0};
-  // s: 8, sqrt(ln 2), 16, 0, 5
+  // Scores: 8, sqrt(ln 2), 16, 0, 5.
   const auto inputs = softplus_inputs(logits, bias, 3);
   const ScoredChoices choices = sqrt_softplus_topk_choices(inputs, {});
   const Ids ids = choices.exact(0);
@@ -213,13 +216,13 @@ TEST(SqrtSoftplusTopK, ANanIsNothingAndInfinityWins) {
   EXPECT_TRUE(std::isnan(weights.value[0]));
   EXPECT_EQ(weights.value[1], 0);
   inputs.renormalize = false;
-  EXPECT_EQ(sqrt_softplus_topk_weights(inputs, ids.data(), {}).value[2], 0);  // of the NaN
+  EXPECT_EQ(sqrt_softplus_topk_weights(inputs, ids.data(), {}).value[2], 0);  // weight of the NaN
   inputs.rules.nan_is_zero = false;
   EXPECT_EQ(sqrt_softplus_topk_choices(inputs, {}).rule[0], ScoredChoices::Rule::any_expert);
 }
 
 TEST(SqrtSoftplusTopK, ANanMayBeChosenByItsBiasOrLast) {
-  const Floats logits = {kNan, 64, -1000}, bias = {1, 0, 0};  // at most 1, 8, 0
+  const Floats logits = {kNan, 64, -1000}, bias = {1, 0, 0};  // choices: at most 1, 8, 0
   const ScoredChoices choices = sqrt_softplus_topk_choices(softplus_inputs(logits, bias, 2), {});
   EXPECT_TRUE(choices.experts.certainly_before(0, 1, 0));
   EXPECT_FALSE(choices.experts.certainly_before(0, 0, 2));
@@ -276,7 +279,7 @@ TEST(SqrtSoftplusTopK, WhatTheRecoveredWeightLosesIsOutsideTheBoundOfTheScore) {
   inputs.renormalize = false;
   const Ids ids = {0, 1};
   const float score = static_cast<float>(std::sqrt(std::log1p(std::exp(1.0))));
-  volatile float sum = score + 4096.0F;  // in multiples of 2^-11
+  volatile float sum = score + 4096.0F;  // rounded to multiples of 2^-11
   const double lost = std::abs(1.5 * static_cast<double>((sum - 4096.0F) - score));
   EXPECT_GT(lost, sqrt_softplus_topk_weights(inputs, ids.data(), {}).bound(0));
   inputs.recovered_weight = true;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Bounds of the sparse MLA reference: honest fp32 kernels stay within them whatever their order,
-// blocks, splits and format of p; the bounds are not much wider than that; and faults leave them.
+// Tests the bounds of the sparse MLA reference: correct fp32 kernels stay within them for every
+// order, block size, number of splits and format of p; the bounds are not much wider than the
+// errors; and faults exceed them.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,7 +20,7 @@ namespace sparse_mla_bound_test {
 
 using reference::kMlaDim;
 
-// Whole decode, by kernels that split and reverse as they like.
+// Checks a whole decode by kernels with different splits and orders.
 void check_decode(const Honest& honest, HonestKernel how, Errors& out, Errors& lse,
                   bool structured = false) {
   auto expected = reference::sparse_mla_decode(honest.test.problem, numerics_of(how));
@@ -45,12 +46,12 @@ void check_decode(const Honest& honest, HonestKernel how, Errors& out, Errors& l
 }
 
 struct Bias {
-  double worst = 0;    // largest mean error in its standard deviations
-  double squares = 0;  // of these, for their mean square
+  double worst = 0;    // largest mean error, in its standard deviations
+  double squares = 0;  // sum of the squared mean errors
   int rows = 0;
 };
 
-// What each of two splits stores.
+// Checks the partial results that each of two splits stores.
 void check_partials(const Honest& honest, const HonestKernel& how, Errors& out, Errors& lse,
                     Bias& bias) {
   const auto blocks = reference::blocks_of_requests(honest.test.problem, 64);
@@ -108,8 +109,8 @@ TEST(SparseMlaBound, HonestKernelsStayWithin) {
   }
 }
 
-// Beside a large sink a device may flush what the accumulators are multiplied by. Where that is far
-// from subnormal, zero is wrong.
+// With a large sink, the factor of the accumulators is subnormal and a device may flush it to 0. If
+// the factor is far from subnormal, a zero row is wrong.
 TEST(SparseMlaBound, ARowIsFlushedOnlyWhereItsFactorIsSubnormal) {
   TestProblem test(
       1, 2, 3, [](std::int64_t t, std::int64_t d) { return normal(1, t * kMlaDim + d); },
@@ -126,12 +127,12 @@ TEST(SparseMlaBound, ARowIsFlushedOnlyWhereItsFactorIsSubnormal) {
   EXPECT_GT(beyond, kMlaDim * 9 / 10);
 }
 
-// Fills in which nothing is independent: a rounding made once is made every time.
+// Fills with equal keys or values, in which a rounding error repeats for every key.
 TEST(SparseMlaBound, StructuredKeysStayWithinTheWorstCase) {
   const std::vector<TokenValue> fills{
       [](std::int64_t, std::int64_t) { return 1; },                              // all ones
       [](std::int64_t, std::int64_t d) { return normal(3, d); },                 // one key for all
-      [](std::int64_t t, std::int64_t d) { return normal(t == 0 ? 3 : 4, d); },  // one apart
+      [](std::int64_t t, std::int64_t d) { return normal(t == 0 ? 3 : 4, d); },  // one key differs
       [](std::int64_t t, std::int64_t d) {
         return std::ldexp(1, static_cast<int>((t + d) % 7));
       },  // powers of two
@@ -152,8 +153,9 @@ TEST(SparseMlaBound, StructuredKeysStayWithinTheWorstCase) {
   }
 }
 
-// A cache of duplicates, and one whose keys score nearly the same, beside one key that scores more:
-// equal numbers round equally, so their errors add up instead of averaging out. No flag says so.
+// A cache of duplicate keys, and one whose keys have nearly equal scores next to one key with a
+// larger score. Equal numbers round equally, so their errors add up. `structured` is not set for
+// them.
 TEST(SparseMlaBound, EqualAndNearlyEqualScoresRoundTogether) {
   const std::vector<TokenValue> fills{
       [](std::int64_t t, std::int64_t d) { return normal(t == 0 ? 3 : 4, d); },
@@ -238,7 +240,8 @@ TEST(SparseMlaBound, FaultsLeaveIt) {
   EXPECT_GT(worst(poisoned, scale, &honest.sinks[0]), 1);
 }
 
-// From the same stored partial results, up to the largest number of splits in use.
+// Combines stored partial results in fp32, with up to 160 splits, the largest number in use. Every
+// fifth split is empty.
 TEST(SparseMlaBound, HonestCombinesStayWithin) {
   for (const std::int64_t splits : {2, 3, 17, 160}) {
     Errors out, lse;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How far the errors of honest sparse MLA kernels point away from a row, against the limit that the
-// judge makes of the reference's error model. Where one candidate takes nearly all, the errors of a
-// row are one number times one vector, and as long as 512 independent errors are seldom.
+// Tests the limit for the component of an error that is orthogonal to the expected row, which the
+// judge derives from the reference's error model, with correct sparse MLA kernels. If one candidate
+// takes nearly all weight, the error of a row is one random number times one vector, which is much
+// longer than 512 independent errors usually are.
 #include <gtest/gtest.h>
 
 #include <Eigen/Core>
@@ -20,7 +21,7 @@ namespace sparse_mla_direction_test {
 using reference::Estimate;
 using reference::kMlaDim;
 
-// Length of what points away from the expected row, in its limit.
+// Length of the component orthogonal to the expected row, as a fraction of its limit.
 double across(const Vector& stored, const Estimate& expected, std::int64_t row) {
   const Eigen::Map<const Eigen::VectorXd> value(&expected.value[row * kMlaDim], kMlaDim);
   const Eigen::VectorXd got =
@@ -29,7 +30,8 @@ double across(const Vector& stored, const Estimate& expected, std::int64_t row) 
   return error.norm() / cases::model_row(expected, row).direction_limit;
 }
 
-// Of what each of two splits stores, in fp32: no rounding of the output hides what is before it.
+// Orthogonal components of the fp32 results that each of two splits stores. No output rounding
+// hides their errors.
 std::vector<double> across_of_partials(const Honest& honest, const HonestKernel& how) {
   const auto blocks = reference::blocks_of_requests(honest.test.problem, 64);
   const auto plan = reference::make_tile_plan(blocks, 2, 0);
@@ -50,7 +52,7 @@ std::vector<double> across_of_partials(const Honest& honest, const HonestKernel&
   return all;
 }
 
-// Scores from all alike to one candidate alone.
+// Parameter: p is rounded to bf16. Each test tries scores from all equal to one dominant candidate.
 class SparseMlaDirection : public testing::TestWithParam<bool> {};
 
 TEST_P(SparseMlaDirection, OfHonestRowsStaysWithinItsLimitAndNearsIt) {

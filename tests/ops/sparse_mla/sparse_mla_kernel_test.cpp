@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// plumb's sparse MLA kernels on simulated platforms: right on waves of 32 and 64 for every fill and
-// any number of parts, the same bits in every order of threads, planned by the first call only.
+// Tests plumb's sparse MLA kernels on simulated platforms: right on waves of 32 and 64 for every
+// fill and any number of parts, equal bits in every order of threads, and planned by the first call
+// only.
 #include <gtest/gtest.h>
 #include <plumb/ops/sparse_mla.h>
 
@@ -185,8 +186,8 @@ TEST(SparseMlaKernels, TheFirstCallOnAPlanLaunchesThePlannerAndLaterCallsDoNot) 
   EXPECT_EQ(session.captured(entry), (std::vector<std::string>{"attend_kernel", "combine_kernel"}));
 }
 
-// What a graph does that was captured after a warm-up on the same plan: the lengths are new, the
-// plan is the old one, and the tail blocks of what has grown are lost.
+// A graph that was captured after a warm-up on the same plan replays with new lengths but the old
+// plan. The tail blocks of requests that have grown are lost.
 TEST(SparseMlaKernels, APlanKeptAcrossLongerLengthsFailsInPlanAndOutput) {
   const device::OpEntry entry = device::kernels::sparse_mla_decode();
   const Row row = row_of(define_sparse_mla_decode(),
@@ -224,7 +225,8 @@ TEST(SparseMlaKernels, CheckedKernelsFindNeitherRaceNorStrayAccess) {
   }
 }
 
-// A launch with one field changed. The pointers need not be valid: nothing is enqueued.
+// Status of a launch with one field changed. The pointers need not be valid, because nothing is
+// enqueued.
 plumb_status status_with(void (*change)(plumb_sparse_mla_decode_params&, plumb_mla_plan&)) {
   const auto some = [](auto*& pointer) {
     pointer = reinterpret_cast<std::remove_reference_t<decltype(pointer)>>(std::uintptr_t{256});

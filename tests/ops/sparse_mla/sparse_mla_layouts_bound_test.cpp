@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Bounds of sparse MLA where keys are longer than values (V3.2, prefill over rows of 576), for
-// kernels in base 2 and in base e, and those of the largest score.
+// Tests the bounds of sparse MLA with keys longer than values (V3.2, prefill over rows of 576), for
+// kernels in base 2 and in base e, and the bounds of the largest score.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -31,8 +31,8 @@ struct Tally {
   }
 };
 
-// One row by a kernel in base 2 and blocks of 64, forwards and backwards, and by one in base e and
-// tiles of 16 or 32.
+// Computes one row with a kernel in base 2 and blocks of 64, forwards and backwards, and with a
+// kernel in base e and tiles of 16 or 32.
 void check_row(const Honest& honest, HonestKernel how, Tally& tally, bool structured = false) {
   auto expected = reference::sparse_mla_prefill(honest.test.problem, numerics_of(how));
   for (auto* estimate : {&expected.out, &expected.lse, &expected.max_logits}) {
@@ -97,8 +97,8 @@ TEST(SparseMlaLongKeysBound, StructuredKeysStayWithinTheWorstCase) {
   }
 }
 
-// With products in several chains, as matrix units add them: the allowance for the order of one
-// long chain would be most of the bound of max_logits.
+// Products are added in several chains, as in matrix units. With one long chain, the allowance for
+// its order would be most of the bound of max_logits.
 TEST(SparseMlaLongKeysBound, IsTight) {
   for (const KvLayout layout : {KvLayout::v32, KvLayout::rows}) {
     Tally tally;
@@ -118,8 +118,8 @@ TEST(SparseMlaLongKeysBound, IsTight) {
   }
 }
 
-// The same products in another order for every key: one score, many roundings. The largest of them
-// is on average too large, and by no more than the systematic part says.
+// Every key has the same products in another order, so scores differ by their roundings only. The
+// largest of them is too large on average, by at most the systematic part of the bound.
 TEST(SparseMlaLongKeysBound, TheLargestOfManyNearlyEqualScoresLeansUpwards) {
   constexpr int kSeeds = 40;
   double lean = 0, without_allowance = 0;
@@ -132,7 +132,7 @@ TEST(SparseMlaLongKeysBound, TheLargestOfManyNearlyEqualScoresLeansUpwards) {
     work.value = [seed](std::int64_t t, std::int64_t d) {
       return d < kMlaDim ? normal(seed, (d * 37 + t * 64 + t) % kMlaDim) : 0;
     };
-    work.query = [](std::int64_t) { return 255 / 128.0; };  // all bits of bf16
+    work.query = [](std::int64_t) { return 255 / 128.0; };  // all significand bits set
     const Honest honest(work);
     const auto expected = reference::sparse_mla_prefill(honest.test.problem, numerics_of({}));
     const reference::Estimate& max = expected.max_logits;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The prefill half of sparse MLA: answers by hand of the attention over a workspace and of the
-// gathering that fills it, and that both together are the decode over the cache.
+// Tests sparse MLA prefill: results computed by hand for the attention over a workspace and for the
+// gather that fills it, and that both together equal the decode over the cache.
 #include "reference/sparse_mla/sparse_mla_prefill.h"
 
 #include <gtest/gtest.h>
@@ -41,8 +41,9 @@ SparseMlaPrefill value_of(const reference::SparseMlaProblem& problem) {
   return reference::sparse_mla_prefill(problem, Numerics{}, MlaWant::value);
 }
 
-// Keys 1 and 3 in dimension 0, 5 and 7 in dimension 575; queries 2 and, of head 1, -2, in dimension
-// 0: scores 0.5 and 1.5, -0.5 and -1.5 at scale 1/4. Dimension 575 is no value.
+// Keys are 1 and 3 in dimension 0, and 5 and 7 in dimension 575, which is not part of the value.
+// Queries are 2 for head 0 and -2 for head 1, in dimension 0. At scale 1/4 the scores are 0.5 and
+// 1.5, and -0.5 and -1.5.
 TEST(SparseMlaPrefill, TwoKeysByHand) {
   const auto value = [](std::int64_t t, std::int64_t d) {
     return d == 0 ? (t == 0 ? 1.0 : 3.0) : d == 575 ? 5.0 + 2 * static_cast<double>(t) : 0.0;
@@ -57,12 +58,12 @@ TEST(SparseMlaPrefill, TwoKeysByHand) {
   const SparseMlaPrefill without = value_of(test.problem);
   test.problem.attn_sink = sinks;
   const SparseMlaPrefill result = value_of(test.problem);
-  const double p = 1 / (1 + std::exp(-1.0));  // of the larger score
+  const double p = 1 / (1 + std::exp(-1.0));  // weight of the larger score
   EXPECT_EQ(result.max_logits.value, (std::vector<double>{1.5, -0.5}));
   EXPECT_NEAR(result.lse.value[0], 1.5 + std::log1p(std::exp(-1.0)), 1e-15);
   EXPECT_NEAR(result.lse.value[1], -0.5 + std::log1p(std::exp(-1.0)), 1e-15);
   EXPECT_NEAR(without.out.value[0], 1 - p + 3 * p, 1e-15);
-  EXPECT_NEAR(result.out.value[0], (1 - p + 3 * p) / 2, 1e-7);  // a sink equal to lse
+  EXPECT_NEAR(result.out.value[0], (1 - p + 3 * p) / 2, 1e-7);  // the sink is equal to lse
   EXPECT_NEAR(result.out.value[kMlaDim], p + 3 * (1 - p), 1e-15);
   EXPECT_EQ(result.out.columns, kMlaDim);
   EXPECT_EQ(result.out.value[kMlaDim - 1], 0);
@@ -98,7 +99,7 @@ TEST(SparseMlaPrefill, EveryRowHasALengthOfItsOwn) {
   EXPECT_EQ(dense.lse.value[1], kInfinity);
 }
 
-// Requests of 5 and 3 tokens in pages of 2; block 9 is nobody's.
+// Requests of 5 and 3 tokens in pages of 2. Block 9 belongs to no request.
 struct Gather {
   TestCache cache{10, 2};
   std::vector<std::int32_t> block_table{4, 1, 7, 3, 8, 9};
@@ -121,7 +122,7 @@ struct Gather {
     inputs.requests = 2;
     inputs.rows = 6;
   }
-  // First value of each row; -1 for one that is left alone.
+  // First value of each row; -1 for a row that is not written.
   std::vector<double> rows() const {
     const auto workspace = reference::dequantize_and_gather_k_cache(inputs);
     std::vector<double> first;
@@ -149,19 +150,19 @@ TEST(DequantizeAndGather, WhatMayBecomeOfAValueInBf16) {
   EXPECT_TRUE(is_bf16_of(0x3f80, 1));
   EXPECT_FALSE(is_bf16_of(0x3f81, 1));
   EXPECT_FALSE(is_bf16_of(0xbf80, 1));
-  EXPECT_TRUE(is_bf16_of(0x8000, 0.0));  // a zero is a zero
-  EXPECT_TRUE(is_bf16_of(0x7fc1, NAN));  // a NaN is a NaN
+  EXPECT_TRUE(is_bf16_of(0x8000, 0.0));  // either zero is right for 0
+  EXPECT_TRUE(is_bf16_of(0x7fc1, NAN));  // any NaN is right for NaN
   EXPECT_TRUE(is_bf16_of(0xff81, NAN));
   EXPECT_FALSE(is_bf16_of(0x7f80, NAN));
-  EXPECT_TRUE(is_bf16_of(0x7f80, std::ldexp(448, 120)));  // 448 * 2^120 < 2^129, out of range
-  EXPECT_TRUE(is_bf16_of(0x7f60, std::ldexp(448, 119)));  // the largest of scale 2^119
-  EXPECT_TRUE(is_bf16_of(0x0001, 0x1p-133));              // the least subnormal, kept
-  EXPECT_TRUE(is_bf16_of(0x0000, 0x1p-133));              // or flushed
+  EXPECT_TRUE(is_bf16_of(0x7f80, std::ldexp(448, 120)));  // 448 * 2^120 is out of range: infinity
+  EXPECT_TRUE(is_bf16_of(0x7f60, std::ldexp(448, 119)));  // the largest value with scale 2^119
+  EXPECT_TRUE(is_bf16_of(0x0001, 0x1p-133));              // the least subnormal may be kept
+  EXPECT_TRUE(is_bf16_of(0x0000, 0x1p-133));              // or flushed to 0
   EXPECT_FALSE(is_bf16_of(0x0000, 0x1p-126));
 }
 
-// What production does before a prefill, and the same tokens straight from the cache. A workspace
-// that is exact leaves no difference.
+// Compares a prefill over a gathered workspace, as engines run it, with a decode over the same
+// tokens in the cache. The workspace is exact, so there is no difference.
 TEST(DequantizeAndGather, PrefillOverTheWorkspaceIsDecodeOverTheCache) {
   for (const Dialect dialect : {Dialect::e4m3fn, Dialect::e4m3fnuz}) {
     TestProblem decode(1, 3, 90, random_value, random_query);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Values of the sparse MLA reference: answers that can be checked by hand, identities, edges.
+// Tests values of the sparse MLA reference: results that can be checked by hand, identities, edge
+// cases.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -40,7 +41,7 @@ void expect_near(const std::vector<double>& a, const std::vector<double>& b, dou
   for (std::size_t i = 0; i < a.size(); ++i) ASSERT_LE(std::abs(a[i] - b[i]), tolerance) << i;
 }
 
-// Two keys, 1 and 3 in the first dimension, query 2, scale 1/4: scores 0.5 and 1.5.
+// Two keys, 1 and 3 in the first dimension, query 2, scale 1/4: the scores are 0.5 and 1.5.
 TEST(SparseMlaReference, TwoKeysByHand) {
   const auto value = [](std::int64_t t, std::int64_t d) {
     return d == 0 ? (t == 0 ? 1.0 : 3.0) : 0.0;
@@ -48,7 +49,7 @@ TEST(SparseMlaReference, TwoKeysByHand) {
   TestProblem test(1, 1, 2, value, [](std::int64_t i) { return i == 0 ? 2.0 : 0.0; });
   test.problem.sm_scale = 0.25f;
   const SparseMlaDecode result = value_of(test.problem);
-  const double p = 1 / (1 + std::exp(-1.0));  // of the second key
+  const double p = 1 / (1 + std::exp(-1.0));  // weight of the second key
   EXPECT_NEAR(result.lse.value[0], 1.5 + std::log1p(std::exp(-1.0)), 1e-15);
   EXPECT_NEAR(result.out.value[0], 1 - p + 3 * p, 1e-15);
   EXPECT_EQ(result.out.value[1], 0);
@@ -67,7 +68,7 @@ TEST(SparseMlaReference, AZeroQueryGivesTheMean) {
     reference::decode_token(test.problem.main_cache, slot, token.data());
     for (std::int64_t d = 0; d < kMlaDim; ++d) mean[d] += token[d] / 64;
   }
-  EXPECT_EQ(result.out.value, mean);  // sums of short numbers: exact in any order
+  EXPECT_EQ(result.out.value, mean);  // sums of short numbers are exact in any order
   EXPECT_NEAR(result.lse.value[0], std::log(64.0), 1e-15);
 }
 
@@ -117,7 +118,7 @@ TEST(SparseMlaReference, ADuplicateCountsTwice) {
   std::vector<double> first(kMlaDim), second(kMlaDim);
   reference::decode_token(test.problem.main_cache, 0, first.data());
   reference::decode_token(test.problem.main_cache, 1, second.data());
-  // out = (1 - p) first + p second; doubling a weight of odds p / (1 - p) doubles the odds.
+  // out = (1 - p) first + p second. A duplicate of the second key doubles its odds p / (1 - p).
   const std::int64_t d = 5;
   const double p = (once.out.value[d] - first[d]) / (second[d] - first[d]);
   const double doubled = 2 * p / (1 + p);
@@ -149,7 +150,7 @@ TEST(SparseMlaReference, SinksTakeTheirShareAndLeaveLseAlone) {
   const SparseMlaDecode result = reference::sparse_mla_decode(test.problem, Numerics{});
   EXPECT_EQ(result.lse.value, without.lse.value);
   for (std::int64_t d = 0; d < kMlaDim; ++d) {
-    EXPECT_NEAR(result.out.value[d], without.out.value[d] / 2, 1e-6);  // a sink equal to lse
+    EXPECT_NEAR(result.out.value[d], without.out.value[d] / 2, 1e-6);  // the sink is equal to lse
     EXPECT_EQ(result.out.value[kMlaDim + d], 0);
     EXPECT_LE(result.out.bound(kMlaDim + d), 0x1p-126);
     EXPECT_EQ(result.out.value[2 * kMlaDim + d], without.out.value[2 * kMlaDim + d]);
@@ -157,7 +158,7 @@ TEST(SparseMlaReference, SinksTakeTheirShareAndLeaveLseAlone) {
   }
 }
 
-// Unused slots hold NaN bytes throughout (TestCache). Slots past the end are skipped like -1.
+// All unused slots hold NaN bytes (TestCache). Slots past the end are skipped like -1.
 TEST(SparseMlaReference, HolesAndWhatLiesBeyondLengthsNeverReachTheResult) {
   TestProblem test(2, 2, 40, random_value, random_query);
   const SparseMlaDecode full = value_of(test.problem);
@@ -168,7 +169,7 @@ TEST(SparseMlaReference, HolesAndWhatLiesBeyondLengthsNeverReachTheResult) {
     for (std::int32_t i = 0; i < 40; ++i) {
       indices.insert(indices.end(), {i, i % 2 == 0 ? -1 : 128});
     }
-    for (std::int32_t i = 0; i < 20; ++i) indices.push_back(100);  // NaN, beyond the length
+    for (std::int32_t i = 0; i < 20; ++i) indices.push_back(100);  // NaN, past the length
   }
   const std::vector<std::int32_t> lengths{80, 80};
   test.problem.main = {indices.data(), lengths.data(), nullptr, 100, 100, 100};
@@ -193,8 +194,8 @@ TEST(SparseMlaReference, RaggedRowsEqualDenseRows) {
   EXPECT_EQ(dense.lse.value, ragged.lse.value);
 }
 
-// The extra cache has its own pages, numbering and dialect. Its values are such that both dialects
-// hold them exactly.
+// The extra cache has its own pages, slot numbers and dialect. Both dialects hold its values
+// exactly.
 TEST(SparseMlaReference, ExtraCandidatesComeFromTheirOwnCache) {
   const auto value = [](std::int64_t t, std::int64_t d) {
     return std::round(4 * random_value(t, d)) / 4;
@@ -255,7 +256,7 @@ TEST(SparseMlaReference, StridedQueriesAndThreadsChangeNoBit) {
   }
 }
 
-// Partial results, rounded to what a device stores, joined again.
+// Partial results, rounded as a device stores them, are combined.
 TEST(SparseMlaReference, SplitsJoinToTheUnsplitResult) {
   for (const std::int32_t parts : {1, 2, 3, 5, 9, 40}) {
     TestProblem test(3, 2, 300, random_value, random_query);
@@ -276,7 +277,7 @@ TEST(SparseMlaReference, SplitsJoinToTheUnsplitResult) {
     const auto partials = reference::sparse_mla_partials(test.problem, Numerics{}, plan, 16);
     std::vector<float> out(partials.out.value.begin(), partials.out.value.end());
     std::vector<float> lse(partials.lse.value.begin(), partials.lse.value.end());
-    for (std::size_t row = 0; row < lse.size(); ++row) {  // nobody may read what nobody wrote
+    for (std::size_t row = 0; row < lse.size(); ++row) {  // unwritten results must not be read
       if (partials.lse_written[row / 2]) continue;
       lse[row] = NAN;
       std::fill_n(out.begin() + row * kMlaDim, kMlaDim, NAN);
@@ -308,7 +309,7 @@ TEST(SparseMlaReference, EmptySplitsAreZeroWithNegativeInfinity) {
 
 TEST(SparseMlaReference, CombiningSplitsByHand) {
   TestProblem test(1, 1, 128, random_value, random_query);
-  const std::vector<float> lse{3, 3, 4};  // base 2: weights 1/4, 1/4, 1/2
+  const std::vector<float> lse{3, 3, 4};  // base 2, so the weights are 1/4, 1/4, 1/2
   std::vector<float> out(3 * kMlaDim, 1);
   std::fill_n(out.begin() + 2 * kMlaDim, kMlaDim, 3.0f);
   const std::vector<std::int32_t> num_splits{0, 3};
@@ -323,8 +324,8 @@ TEST(SparseMlaReference, CombiningSplitsByHand) {
   EXPECT_NEAR(result.lse.value[0], 5 * std::log(2), 1e-14);
 }
 
-// V3.2: the 64 rope dimensions are part of the key and not of the value. Two keys that differ in
-// rope alone: 0 and 1 in its first dimension, query 2 there, scale 1/4.
+// In V3.2 the 64 RoPE dimensions are part of the key and not of the value. The two keys score
+// differently in RoPE only: 0 and 1 in its first dimension, query 2 there, scale 1/4.
 TEST(SparseMlaReference, RopeOfV32ScoresAndIsNoValue) {
   const auto value = [](std::int64_t t, std::int64_t d) {
     if (d == 512) return static_cast<double>(t);
@@ -342,7 +343,7 @@ TEST(SparseMlaReference, RopeOfV32ScoresAndIsNoValue) {
   for (std::int64_t d = 0; d < 511; ++d) EXPECT_EQ(result.out.value[d], 0);
 }
 
-// Small integers are exact in both layouts: without rope, V3.2 is the same attention as V4.
+// Small integers are exact in both layouts, so without RoPE V3.2 is the same attention as V4.
 TEST(SparseMlaReference, V32WithoutRopeIsV4) {
   const auto value = [](std::int64_t t, std::int64_t d) {
     return d < kMlaDim ? std::round(random_value(t, d)) : 0;
@@ -359,7 +360,7 @@ TEST(SparseMlaReference, V32WithoutRopeIsV4) {
   expect_near(a.lse.value, b.lse.value, 1e-12);
 }
 
-// A dead row may hold anything; it must neither crash nor touch its neighbours.
+// A dead row may hold anything. It must not cause a crash or change other rows.
 TEST(SparseMlaReference, NotANumberStaysInItsRow) {
   TestProblem test(3, 2, 70, random_value, random_query);
   const SparseMlaDecode before = reference::sparse_mla_decode(test.problem, Numerics{});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The tile planner: hand-checked plans, and what every plan has to be.
+// Tests the tile planner: plans checked by hand, and properties of every plan.
 #include "reference/sparse_mla/tile_plan.h"
 
 #include <gtest/gtest.h>
@@ -36,14 +36,16 @@ TEST(TilePlan, OneRequestOnOnePartIsWhole) {
   EXPECT_EQ(plan.num_splits, (std::vector<std::int32_t>{0, 1}));
 }
 
-// 10 + 5 blocks of cost on 2 parts: 8 + 5 each. The first takes 8 blocks, the second the rest.
+// A request of 10 blocks with an overhead of 5 on 2 parts. Each part has a payload of 8 + 5, so the
+// first takes 8 blocks and the second the rest.
 TEST(TilePlan, ACutRequestIsSplitInBothParts) {
   const TilePlan plan = plan_of({10}, 2, 5);
   EXPECT_EQ(plan.tiles, (std::vector<Tile>{{0, 0, 0, 8, 0, 1, 1}, {0, 0, 8, 10, 1, 1, 1}}));
   EXPECT_EQ(plan.num_splits, (std::vector<std::int32_t>{0, 2}));
 }
 
-// Without overhead, 3 + 5 + 4 blocks on 3 parts: 4 each. Request 1 is cut twice: 1 + 4 blocks.
+// Without overhead, 3 + 5 + 4 blocks on 3 parts are 4 blocks each. Request 1 is cut into 1 + 4
+// blocks.
 TEST(TilePlan, APartMayEndOneRequestAndBeginAnother) {
   const TilePlan plan = plan_of({3, 5, 4}, 3, 0);
   EXPECT_EQ(plan.tiles, (std::vector<Tile>{

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sparse MLA without splits, written with tracked arrays, and the reference, whose bounds are
-// derived by hand. The medians of both bounds are alike. The reference stays by hand for three
-// reasons: it knows that candidates with equal scores round together, its bias is narrower, and it
-// is 4 to 9 times as fast.
+// Compares sparse MLA without splits, written with tracked arrays, with the reference, whose bounds
+// are derived by hand. The medians of both bounds are similar. The reference keeps the bounds by
+// hand for three reasons: it knows that candidates with equal scores round together, its bias is
+// narrower, and it is 4 to 9 times as fast.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -35,8 +35,8 @@ Tracked array_of(const std::vector<Vector>& rows, const Numerics& numerics) {
   return {std::move(numbers), {std::ssize(rows), std::ssize(rows.front())}, numerics};
 }
 
-// The error of the stored p alone. A kernel rounds p relative to the largest score so far, so the
-// place of p between two numbers of the format differs from kernel to kernel. p = 1 is exact.
+// The rounding error of the stored p. A kernel rounds p relative to the largest score so far, so
+// the position of p between two numbers of the format differs between kernels. p = 1 is exact.
 Tracked roundings_of(const Tracked& p, Format format) {
   Estimate errors;
   errors.resize(1, std::ssize(p.values()));
@@ -51,7 +51,7 @@ Tracked roundings_of(const Tracked& p, Format format) {
 
 SparseMlaPrefill tracked_attention(const Honest& honest, const Numerics& numerics) {
   const std::int64_t heads = std::ssize(honest.queries);
-  Numerics one_chain = numerics;  // over candidates
+  Numerics one_chain = numerics;  // for the sums over candidates
   one_chain.chains = 1;
   const Tracked keys = array_of(honest.keys, numerics), values = sliced(keys, 1, 0, kMlaDim);
   const Tracked scores =
@@ -132,7 +132,7 @@ Workload four_heads(int kind, double scale, int seed) {
   return work;
 }
 
-// 1000 rows, each in three orders.
+// 1000 rows, each computed in three orders.
 TEST(TrackedAttention, NoResultOfManyRowsExceedsItsBound) {
   const std::vector<double> scales{0.1, 1, 3, 10};
   BothRatios largest;
@@ -149,7 +149,7 @@ TEST(TrackedAttention, NoResultOfManyRowsExceedsItsBound) {
     EXPECT_LE(ratios.max, 1);
   }
 }
-// The control: a scale that is wrong by 2^-10.
+// Control: sm_scale has a relative error of 2^-10.
 TEST(TrackedAttention, AWrongScaleExceedsItsBound) {
   const Honest honest(four_heads(0, 3, 1));
   for (int order = 0; order < kOrders; ++order) {
@@ -168,7 +168,7 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
-// Of all elements: tracked to derived by hand.
+// Ratios of all elements: tracked bound / bound by hand.
 class ElementRatios {
  public:
   void add(const Estimate& tracked, const Estimate& by_hand) {
@@ -215,10 +215,10 @@ TEST(TrackedAttention, BoundsAreAsTightAsThoseByHand) {
   }
 }
 
-// ---- what is better by hand ----
+// ---- where bounds by hand are better ----
 
-// An error of all exponentials in one direction cancels in the quotient of the sums. Tracked biases
-// are magnitudes, and magnitudes do not cancel.
+// If all exponentials err in one direction, the errors cancel in the quotient of the sums. Tracked
+// biases are magnitudes, which do not cancel.
 TEST(TrackedAttention, TheBiasIsNarrowerByHand) {
   for (const double scale : {0.1, 1.0, 8.0}) {
     EXPECT_GT(AttentionRatios(scale, {.chains = 32}).out.bias(), 4) << scale;
@@ -230,7 +230,8 @@ TEST(TrackedAttention, TheMaximumOfSumsInAUnitIsTighterByHand) {
   EXPECT_LE(ratios.out.bound(), 4.0 / 3);
 }
 
-// One key in many places, and another key: the many round p alike, so their errors are one error.
+// One key repeated many times, and one other key. All repetitions round p equally, so they have one
+// common error.
 TEST(TrackedAttention, EqualScoresExceedTrackedBounds) {
   BothRatios largest;
   for (int seed = 0; seed < 4; ++seed) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Joining the splits of a sparse MLA decode: fp32 results of 1000 seeds in three orders stay within
-// the bounds, which follow from tracked arrays, in front of the store in bf16.
+// Tests the combine of a sparse MLA decode's splits: fp32 results of 1000 seeds in three orders,
+// before the store in bf16, stay within the bounds, which follow from tracked arrays.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace tracked_combine_test {
 using reference::Estimate;
 using reference::kMlaDim;
 
-// Some splits have no candidates. Splits lie one behind the other: [splits, 512] and [splits].
+// Random partial results, [splits, 512] and [splits]. Some splits have no candidates.
 struct StoredSplits {
   std::vector<float> out, lse;
   float sink = 0;
@@ -54,7 +54,7 @@ struct JoinedF32 {
   std::vector<float> out;
   float lse = 0;
 };
-// fault: relative error of all weights.
+// Combines the splits in fp32 in this order. `fault`: relative error of all weights.
 JoinedF32 join_in_order(const StoredSplits& splits, const std::vector<std::size_t>& order,
                         double fault = 0) {
   constexpr float kLog2E = 1.44269504F;
@@ -71,7 +71,7 @@ JoinedF32 join_in_order(const StoredSplits& splits, const std::vector<std::size_
   return joined;
 }
 
-// As they come, the other way round, and the odd ones last.
+// Three orders: ascending, descending, and even splits before odd ones.
 std::vector<std::vector<std::size_t>> orders_of(std::size_t splits) {
   std::vector<std::size_t> rising(splits);
   for (std::size_t i = 0; i < splits; ++i) rising[i] = i;
@@ -81,7 +81,7 @@ std::vector<std::vector<std::size_t>> orders_of(std::size_t splits) {
   return {rising, falling, odd_last};
 }
 
-// Elements of `out` in front of the store, and lse.
+// Number of elements outside their bounds: of `out` before it is rounded to bf16, and of lse.
 std::int64_t count_beyond(int seeds, double fault) {
   std::int64_t beyond = 0;
   for (int seed = 0; seed < seeds; ++seed) {
@@ -110,7 +110,7 @@ TEST(TrackedCombine, ALargeSinkAndEmptySplitsLeaveExactZeros) {
   splits.sink = INFINITY;
   const Estimate beside_sink = splits.joined().out;
   std::ranges::fill(splits.lse, -INFINITY);
-  std::ranges::fill(splits.out, NAN);  // not promised to be anything
+  std::ranges::fill(splits.out, NAN);  // the contents of an empty split are unspecified
   const reference::SparseMlaDecode lonely = splits.joined();
   for (std::int64_t d = 0; d < kMlaDim; ++d) {
     for (const Estimate* out : {&beside_sink, &lonely.out}) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// plumb's top-k kernels on simulated platforms: right on waves of 32 and 64 for every fill, and
-// what their launchers refuse. How a block selects: top_k_select_test.cpp.
+// Tests plumb's top-k kernels on simulated platforms: right on waves of 32 and 64 for every fill,
+// and what their launchers refuse. top_k_select_test.cpp tests the selection in one block.
 #include <gtest/gtest.h>
 #include <plumb/ops/top_k.h>
 
@@ -34,7 +34,7 @@ using device::Order;
 
 const std::vector<std::string> kPlatforms = {"sim-sm90", "sim-gfx942"};  // waves of 32 and 64
 
-// Uploads, launches once, downloads, and checks that nothing but outputs changed.
+// Uploads, launches once, downloads, and checks that only outputs changed.
 void run_once(const Problem& problem, const device::OpEntry& entry, TensorSet& tensors,
               Device& device) {
   DeviceTensors addresses;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How one block selects the k largest of a row (device/kernels/top_k/top_k_select.h): the same bits
-// whatever the block size, the order of threads and the room in shared memory, with a list of
-// candidates and without. And what launchers make room for.
+// Tests how one block selects the k largest of a row (device/kernels/top_k/top_k_select.h): equal
+// bits for every block size, order of threads and amount of shared memory, with and without a list
+// of candidates. Also tests how much shared memory launchers reserve.
 #include <gtest/gtest.h>
 #include <plumb/ops/top_k.h>
 
@@ -26,7 +26,7 @@ device::OpEntry top_k_per_row_prefill();
 
 namespace plumb::device::top_k_test_kernels {
 
-// One block of any size on one row.
+// Runs one block of any size on one row.
 template <bool kept>
 PLUMB_KERNEL void select_one(TopKWindow window, std::int32_t k, std::int32_t* indices,
                              TopKRoom room) {
@@ -34,7 +34,7 @@ PLUMB_KERNEL void select_one(TopKWindow window, std::int32_t k, std::int32_t* in
   select_top_k<kept>(window, k, indices, room, shared);
 }
 
-// Room for the flags of 0 tiles: of all.
+// Launches select_one with one block. room.span == 0: shared memory for the flags of all tiles.
 plumb_status launch_select_one(int block, TopKRoom room, const TopKWindow& window, std::int32_t k,
                                std::int32_t* indices, plumb_stream stream) {
   const std::int64_t tile = block * kTopKColumns;
@@ -58,9 +58,9 @@ using device::Order;
 
 const std::vector<std::string> kPlatforms = {"sim-sm90", "sim-gfx942"};  // waves of 32 and 64
 
-// The row starts `lead` elements behind an aligned address.
+// Where a row starts, `lead` elements after an aligned address, and the shared memory of the block.
 struct Placing {
-  int span = 0;  // tiles whose flags there is room for; 0: all
+  int span = 0;  // number of tiles with room for their flags; 0: all
   int candidates = 2000;
   std::size_t lead = 0, column_stride = 1;
 };
@@ -90,7 +90,7 @@ std::vector<std::int32_t> select_with(int block, const std::vector<float>& logit
   return indices;
 }
 
-// 1100 logits of eleven values, many of them tied at the threshold.
+// 1100 logits with eleven different values, many of them tied at the threshold.
 std::vector<float> tied_logits() {
   std::vector<float> logits(1100);
   for (std::size_t i = 0; i < logits.size(); ++i) {
@@ -99,7 +99,7 @@ std::vector<float> tied_logits() {
   return logits;
 }
 
-// Columns of the k largest, of equal ones the first, in ascending order.
+// Columns of the k largest logits, ascending. Of equal logits the first ones are taken.
 std::vector<std::int32_t> first_winners(const std::vector<float>& logits, std::int32_t k) {
   std::vector<std::int32_t> winners(static_cast<std::size_t>(k));
   reference::select_top_k({logits.data(), 1, std::ssize(logits)}, k, winners.data());
@@ -119,8 +119,8 @@ std::vector<Placing> every_placing() {
   return all;
 }
 
-// What came of the list of candidates in the launches since the last reset, by the barriers passed:
-// there is one behind the listing, and two more are behind a list that holds the winners.
+// How launches since the last reset used the list of candidates, from the barriers that they
+// passed: one follows the listing, and two more follow if the list holds all winners.
 enum class Listing { none, given_up, used };
 
 Listing listing() {
@@ -185,7 +185,7 @@ TEST(TopKKernels, ARowIsListedIfItsListFitsAndItsSampleServes) {
                               {32, 300, 0, 0, Listing::none},
                               {7, 300, 1, 2000, Listing::none},
                               {64, 300, 0, 2000, Listing::none},  // one tile
-                              {32, 700, 0, 2000, Listing::none},  // the sample says too little
+                              {32, 700, 0, 2000, Listing::none},  // the sample is too small
                               {32, 300, 0, 301, Listing::given_up}}) {
     for (const std::string& platform : kPlatforms) {
       device::sim::reset_executed_barriers();
@@ -198,7 +198,8 @@ TEST(TopKKernels, ARowIsListedIfItsListFitsAndItsSampleServes) {
   }
 }
 
-// Blocks of 32 threads: tiles of 1024 columns, and the sample 128 columns amid each quarter.
+// Logits that mislead the kernel's estimate of the threshold. A block of 32 threads samples the
+// middle 128 of each 1024 columns, and there all logits are larger by `sampled`.
 std::vector<float> misleading_logits(float sampled) {
   std::vector<float> logits(4096);
   for (std::size_t i = 0; i < logits.size(); ++i) {
@@ -216,9 +217,9 @@ TEST(TopKKernels, ASampleThatMisleadsCostsNothingButTime) {
     Listing listing;
   };
   for (const Expected& row : {Expected{9, 1, 2000, Listing::used},
-                              {9, 100, 2000, Listing::given_up},  // too few
+                              {9, 100, 2000, Listing::given_up},  // the list has too few candidates
                               {9, 700, 2000, Listing::given_up},
-                              {-9, 1, 2000, Listing::given_up},  // too many
+                              {-9, 1, 2000, Listing::given_up},  // the list has too many candidates
                               {-9, 100, 2000, Listing::given_up},
                               {-9, 100, 4096, Listing::used},
                               {-9, 700, 4096, Listing::used}}) {
@@ -233,7 +234,7 @@ TEST(TopKKernels, ASampleThatMisleadsCostsNothingButTime) {
   }
 }
 
-// All keys are of one part of an octave: lists are short because the sample is sorted further.
+// All keys have equal first bits: lists are short only if the sample is sorted by the others too.
 TEST(TopKKernels, KeysThatDifferInTheirLastBitsAreListed) {
   std::vector<float> logits(4096);
   for (std::size_t i = 0; i < logits.size(); ++i) {
@@ -262,8 +263,8 @@ TEST(TopKKernels, EqualKeysAreTheFirstOnesOfThem) {
   }
 }
 
-// Where the threshold is positive, negative, zero, infinite or NaN, and where keys differ in their
-// first bits, in their last ones, and in every second column.
+// Thresholds that are positive, negative, zero, infinite or NaN, and keys that differ in their
+// first bits, in their last bits, and in every second column.
 TEST(TopKKernels, KeysOfEveryKindAreListed) {
   const auto low_bits = [](std::size_t i) {
     return std::bit_cast<float>(0xbf900000u | static_cast<std::uint32_t>(integer(1, i, 0, 1023)));
@@ -293,8 +294,8 @@ TEST(TopKKernels, KeysOfEveryKindAreListed) {
   }
 }
 
-// The barriers that the ops' small cases do not come to (tests/faults/barriers_test.cpp). Without
-// them the indices are wrong, or the sample is, so that the row is read again.
+// True if the kernel fails without this barrier, which small cases (tests/faults/barriers_test.cpp)
+// do not reach: the indices are wrong, or the sample is wrong and the row is read again.
 bool fails_without(const std::string& barrier, const std::vector<float>& logits,
                    const std::string& platform) {
   for (const Order order : {Order::forward, Order::reverse, Order::random}) {
@@ -364,7 +365,7 @@ TEST(TopKKernels, LaunchesMakeRoomForAListAndFillAMultiprocessor) {
 TEST(TopKKernels, RowsBeyondEightGigabytesAreFound) {
   const auto device = device::open_device("sim-sm90", {});
   const device::Stream stream = device->create_stream();
-  constexpr std::int64_t kRowStride = std::int64_t{1} << 31;  // elements: past 32 bits twice over
+  constexpr std::int64_t kRowStride = std::int64_t{1} << 31;  // elements: 2^33 bytes
   const std::vector<float> logits = tied_logits();
   const std::size_t bytes = logits.size() * sizeof(float);
   auto* sparse =

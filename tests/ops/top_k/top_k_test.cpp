@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The top-k reference against answers worked out by hand and against its definition, and the check
-// of a selection against every kind of wrong answer.
+// Tests the top-k reference against results computed by hand and against its definition, and the
+// check of a selection against every kind of wrong selection.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -43,7 +43,7 @@ std::vector<SelectionError> errors_of(const std::vector<float>& logits, const In
   return errors;
 }
 
-// Few distinct values, so that thresholds are tied.
+// Few different values, so that thresholds are tied.
 std::vector<float> tied_logits(std::size_t length, std::uint32_t seed) {
   std::mt19937 generator(seed);
   std::vector<float> logits(length);
@@ -51,7 +51,7 @@ std::vector<float> tied_logits(std::size_t length, std::uint32_t seed) {
   return logits;
 }
 
-// The definition itself (4.1), for windows longer than k: distinct indices in range, and no key
+// The definition (4.1) for windows longer than k: indices are different and in range, and no key
 // that was left out exceeds one that was taken.
 bool legal_by_definition(const std::vector<float>& logits, const Indices& indices) {
   std::vector<bool> taken(logits.size());
@@ -153,7 +153,7 @@ TEST(TopKReference, DecodeEndsFollowNextNFromOneLengthPerRequest) {
 }
 
 TEST(TopKReference, DecodeEndsAreGivenDirectlyByOneLengthPerRow) {
-  const Indices lengths = {5, 9, 99, 99, -2, 1, 99, 99};  // two of four columns of a larger tensor
+  const Indices lengths = {5, 9, 99, 99, -2, 1, 99, 99};  // two columns of a tensor with four
   TopKPerRowDecode input;
   input.seq_lens = lengths.data();
   input.next_n = 2;
@@ -190,7 +190,7 @@ TEST(TopKReference, GivesTheSameIndicesForAnyNumberOfThreads) {
   set_thread_count(0);
 }
 
-// Logits 0, 10, 20, ...: the winners of k = 4 are the last four of eight.
+// With k = 4 the winners are the last four of these eight logits.
 const std::vector<float> kRamp = {0, 10, 20, 30, 40, 50, 60, 70};
 
 TEST(TopKSelectionCheck, AcceptsAnyOrderAndAnyChoiceOfTies) {
@@ -240,7 +240,7 @@ TEST(TopKSelectionCheck, NanIsOnTopOrOrderedBySign) {
   const LogitWindow top = window_of(kBothNan, NanOrder::all_top);
   const LogitWindow by_sign = window_of(kBothNan, NanOrder::sign_ordered);
   EXPECT_EQ(wrong_places(top, {1, 3}), 0u);
-  EXPECT_EQ(wrong_places(top, {3}), 0u);  // NaN are equal
+  EXPECT_EQ(wrong_places(top, {3}), 0u);  // all NaN are equal
   EXPECT_EQ(wrong_places(top, {1}), 0u);
   EXPECT_EQ(wrong_places(top, {2, 3}), 1u);
   EXPECT_EQ(wrong_places(by_sign, {2, 3}), 0u);
