@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# cmake --install: the program, the headers of its C ABI, and a package for find_package(plumb).
+# cmake --install installs the program with its goldens, the headers of its C ABI, and a package for
+# find_package(plumb), as the component plumb. The Python package is a component of its own, for wheels.
+set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME plumb)
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
@@ -22,3 +24,12 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/plumbConfigVersion.cmake
                                  COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/plumbConfig.cmake
               ${PROJECT_BINARY_DIR}/plumbConfigVersion.cmake DESTINATION ${package})
+
+# Beside bin/, where the program looks for it.
+cmake_path(GET CMAKE_INSTALL_BINDIR PARENT_PATH prefix)
+if(prefix)
+  string(APPEND prefix /)
+endif()
+plumb_install_files("${prefix}" plumb)
+install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} RENAME copyright)
+install(FILES README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})

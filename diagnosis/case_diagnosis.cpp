@@ -1,19 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "diagnosis/case_diagnosis.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <functional>
-#include <map>
 #include <mutex>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "cases/drivers/composition.h"
+#include "cases/tables/contract.h"
 #include "cases/tensors/sort_by.h"
+#include "diagnosis/accidents.h"
 #include "diagnosis/lazy_hypotheses.h"
+#include "diagnosis/misread_inputs.h"
 #include "diagnosis/op_run.h"
 #include "diagnosis/rounding_hypotheses.h"
 
@@ -21,9 +26,15 @@ namespace plumb::cases {
 
 namespace {
 
-constexpr double kMostNanoseconds = 3e8;        // of one launch on the simulator
-constexpr double kMostNanosecondsOfLazy = 2e7;  // some hundred launches
-// Of hypotheses that many kernels nearly fit: rounding toward zero, a size that is off by a little.
+// Limit for the estimated time of one simulated launch (Problem::cost). A case above it gets no
+// diagnosis.
+constexpr double kMostNanoseconds = 3e8;
+// The limit for lazy kernels (plumb's own kernel with one added assumption) is lower, because they
+// need some hundred launches. Launches with the simulator's checks are slower, and fewer.
+constexpr double kMostNanosecondsOfLazy = 2e7, kMostNanosecondsOfChecked = 1e8;
+// Least scores (Match::score) of hypotheses that nearly fit the results of many wrong kernels:
+// kLeastScoreOfLoose for truncated results and for all tensors of a lazy kernel together,
+// kLeastScoreOfTensor for each tensor of a lazy kernel.
 constexpr double kLeastScoreOfLoose = 0.95, kLeastScoreOfTensor = 0.9;
 
 class CaseDiagnosis {
@@ -45,7 +56,14 @@ class CaseDiagnosis {
     for (const DecodeFault& fault : library) try_kernel(fault);
     try_structures();
     library_ = all_.size();
-    try_lazy_kernels();
+    // A fault of the library that predicts each value leaves nothing to explain.
+    const auto is_whole = [](const Explanation& one) {
+      return is_enough(one.match) && one.match.is_exact();
+    };
+    if (std::ranges::none_of(all_, is_whole)) {
+      try_lazy_kernels();
+      try_misread_inputs();
+    }
     name_the_best();
     return diagnosis_;
   }
@@ -53,7 +71,7 @@ class CaseDiagnosis {
  private:
   void prepare() {
     if (builtin() == nullptr) {
-      diagnosis_.not_tried = "plumb has no kernel of this op, and no faults of one";
+      diagnosis_.not_tried = "plumb has no kernel of this op, and no fault of such a kernel";
       return;
     }
     RunOptions plain;
@@ -70,28 +88,36 @@ class CaseDiagnosis {
     return device::find_entry(device::builtin_implementation(platform_), which_.op->name);
   }
 
-  // A fault that is a wrong kernel of this op.
+  // Tries a fault of the library if it is a wrong kernel of this op.
   void try_kernel(const DecodeFault& fault) {
     if (fault.broken != which_.op->name) return;
     try {
       const DecodeSetup with = fault.inject({.platform = platform_});
       if (!with.implementation) return;
       const auto* entry = device::find_entry(with.implementation(platform_, false), fault.broken);
-      if (entry == nullptr) return;  // its fault is that it is not there
+      if (entry == nullptr) return;  // the fault removes the op's kernel
       ++diagnosis_.known;
       consider(fault.name, fault.stands_for, run_once(*problem_, *entry, platform_, evidence_));
     } catch (const std::exception&) {
-      // It cannot have left what was observed.
+      // A kernel that throws cannot have computed the observed values.
     }
   }
 
-  // Of each member of the C struct and each assumption: plumb's own kernel with it.
+  // Whether all launches of such hypotheses take seconds.
+  bool is_quick(bool checked) const {
+    const double cost = problem_->cost();
+    if (cost > kMostNanosecondsOfLazy) return false;
+    return !checked || cost * problem_->checked_factor() <= kMostNanosecondsOfChecked;
+  }
+
+  // Tries plumb's own kernel with each assumption (lazy kernel) about each member of the C struct.
   void try_lazy_kernels() {
-    // A sample of rows is another problem than the case that the lazy kernel is made for.
-    if (problem_->cost() > kMostNanosecondsOfLazy || which_.op->table == nullptr) return;
+    // Lazy kernels are made for the whole case. If only a sample of rows was run, the shapes differ
+    // and no lazy kernel is tried.
+    if (!is_quick(false) || which_.op->table == nullptr) return;
     const auto whole =
         which_.op->make_problem(which_.row, device::open_device(platform_)->properties());
-    // The process has one lazy kernel at a time (faults/lazy).
+    // Only one lazy kernel can be active in a process (faults/lazy).
     static std::mutex one_at_a_time;
     const std::lock_guard lock(one_at_a_time);
     const TensorSet tensors = whole->make_tensors();
@@ -100,41 +126,73 @@ class CaseDiagnosis {
       if (!right_.contains(name) || right_.at(name).spec().shape != tensor.spec().shape) return;
     }
     for (const LazyKernel& kernel : lazy_hypotheses(which_, platform_)) {
-      try {
+      if (!is_quick(may_leave(kernel))) continue;
+      try_whole(kernel.name(), meaning_of(kernel), [&] {
         RunOptions options;
         options.platform = platform_;
         options = with_lazy_kernel(std::move(options), kernel, which_);
+        const bool checked = may_leave(kernel);
         const auto* entry =
-            device::find_entry(options.implementation(platform_, false), which_.op->name);
-        const TensorSet would = run_once(*problem_, *entry, platform_, evidence_);
-        if (fits_each_tensor(would)) consider(kernel.name(), meaning_of(kernel), would);
-      } catch (const std::exception&) {
-        // It cannot have left what was observed.
+            device::find_entry(options.implementation(platform_, checked), which_.op->name);
+        return run_once(*problem_, *entry, platform_, evidence_, {.checked = checked});
+      });
+    }
+  }
+
+  // Tries plumb's own kernel with each wrong way to read an input.
+  void try_misread_inputs() {
+    if (!is_quick(false)) return;
+    for (const HostTensor& input : evidence_.tensors.all()) {
+      for (const MisreadInput& misread : misread_inputs(input)) {
+        if (!is_quick(misread.may_leave)) continue;
+        const std::string name = fmt::format("{}.{}", which_.op->name, misread.name);
+        try_whole(name, misread.meaning, [&] { return run_with(misread); });
       }
     }
   }
 
+  TensorSet run_with(const MisreadInput& misread) const {
+    CaseEvidence evidence = evidence_;
+    evidence.tensors.at(misread.seen.spec().name) = misread.seen;
+    const bool checked = misread.may_leave;
+    const device::Implementation& own = checked ? device::checked_implementation(platform_)
+                                                : device::builtin_implementation(platform_);
+    const auto* entry = device::find_entry(own, which_.op->name);
+    return run_once(*problem_, *entry, platform_, evidence, {.checked = checked});
+  }
+
+  // Considers the results of `run` if they fit every tensor.
+  void try_whole(const std::string& name, const std::string& meaning,
+                 const std::function<TensorSet()>& run) {
+    try {
+      const TensorSet would = run();
+      if (fits_each_tensor(would)) consider(name, meaning, would);
+    } catch (const std::exception&) {
+      // A kernel that throws cannot have computed the observed values.
+    }
+  }
+
   void try_structures() {
-    consider("not_applied", "the op hands its input on", not_applied());
+    consider("not_applied", "the op returns its input", not_applied());
     const bool in_place =
         std::any_of(evidence_.tensors.all().begin(), evidence_.tensors.all().end(),
                     [](const HostTensor& tensor) { return !tensor.spec().starts_as.empty(); });
     if (in_place) {
-      consider("applied_twice", "the op runs on its own result",
-               run_once(*problem_, *builtin(), platform_, evidence_, 2));
+      consider("applied_twice", "the op runs a second time, on its own result",
+               run_once(*problem_, *builtin(), platform_, evidence_, {.times = 2}));
     }
-    // Of bits, whoever ran it: another order of a sum changes few of them.
+    // Truncation is compared bit for bit on every platform, because another order of a sum changes
+    // few bits of bf16 results.
     if (const auto would = cut_off_results(*problem_, *builtin(), evidence_, right_)) {
-      consider("truncated", "results are cut off where they have to be rounded", *would,
-               Closeness::bits);
+      consider("truncated", "results are truncated instead of rounded", *would, Closeness::bits);
       if (all_.back().match.score() < kLeastScoreOfLoose) all_.pop_back();
     }
     if (const auto would = stored_as_fp16(evidence_, right_)) {
-      consider("stored_as_fp16", "results are stored as fp16 where bf16 is wanted", *would);
+      consider("stored_as_fp16", "results are stored as fp16 instead of bf16", *would);
     }
   }
 
-  // Each result holds the input of its shape and type, if there is one.
+  // Hypothesis: each result is a copy of the input with its shape and dtype, if there is one.
   TensorSet not_applied() const {
     TensorSet set = right_;
     for (HostTensor& result : set.all()) {
@@ -152,8 +210,8 @@ class CaseDiagnosis {
     return set;
   }
 
-  // A lazy kernel says what each tensor holds. Places that it leaves as they were before the launch
-  // are not written, integers are exact.
+  // True if the results `would` of a lazy kernel fit every observed tensor. Elements that the lazy
+  // kernel does not write must be unwritten in the observed tensor too, and integers must be equal.
   bool fits_each_tensor(const TensorSet& would) const {
     Match all;
     for (const HostTensor& right : right_.all()) {
@@ -171,7 +229,8 @@ class CaseDiagnosis {
     return all.score() >= kLeastScoreOfLoose;
   }
 
-  // True if `observed` has the bytes from before the launch wherever `left` has them.
+  // True if each element that the hypothesis (`left`) did not write is unwritten in `observed` too:
+  // it has the poison, the byte that outputs hold before the launch.
   bool leaves_the_same(const HostTensor& observed, const HostTensor& left) const {
     const auto before = static_cast<std::byte>(evidence_.poison);
     const std::size_t size = size_of(left.spec().dtype);
@@ -200,12 +259,14 @@ class CaseDiagnosis {
     all_.push_back(std::move(one));
   }
 
-  // What lies in between is a kernel's own affair.
+  // Scratch is compared bit for bit or not at all, because kernels may differ in their
+  // intermediates.
   bool is_judged(const TensorSpec& spec) const {
     return is_compared(spec) && (closeness_ == Closeness::bits || spec.role != Role::scratch);
   }
 
-  // The right bytes wherever the op promises nothing.
+  // Returns `tensor` with the right bytes wherever the op promises nothing, so that these do not
+  // count.
   HostTensor promised(HostTensor tensor, const HostTensor& right) const {
     const RowMask rows =
         problem_->promised_rows_by_inputs(evidence_.step, evidence_.tensors, tensor.spec());
@@ -225,18 +286,21 @@ class CaseDiagnosis {
     return tensor;
   }
 
-  // Nothing follows from values that are all alike: any kernel may leave NaN everywhere. Few have
-  // to be met exactly.
+  // True if the match may name its hypothesis. Wrong values that are all equal prove nothing: any
+  // kernel may leave NaN everywhere. If few values are wrong, the match must be exact.
   static bool is_enough(const Match& match) {
     if (match.is_alike()) return false;
     return match.is_few() ? match.wrong > 1 && match.is_exact() : match.score() >= kLeastScore;
   }
 
-  // A lazy kernel adds nothing to a fault of the library that explains as much, nor to another one
-  // of the same member: many multiples leave the same tail out.
+  // Drops a lazy kernel if a fault of the library, or an earlier lazy kernel of the same member of
+  // the C struct, explains as much. Lazy kernels that round a size down to different multiples
+  // often leave out the same tail. An eps that is ignored and one outside a square root are two
+  // causes, although the same values follow where eps is small.
   void drop_repeated() {
     const auto score = [](const Explanation& one) { return one.match.score(); };
     const auto member = [](const Explanation& one) {
+      if (one.name.ends_with(name_of(LazyKind::squared))) return one.name;
       return one.name.substr(0, one.name.find('.', one.name.find('.') + 1));
     };
     for (std::size_t i = library_; i < all_.size();) {
@@ -272,16 +336,16 @@ class CaseDiagnosis {
   std::unique_ptr<Problem> problem_;
   TensorSet right_;
   std::vector<Explanation> all_;
-  std::size_t library_ = 0;  // of all_, in front of the lazy kernels
+  std::size_t library_ = 0;  // number of entries of all_ before the lazy kernels
   Diagnosis diagnosis_;
 };
 
-// Where values are wrong says nothing of what they are.
+// True for patterns that say where values are wrong and not what they are.
 bool is_place(const std::string& pattern) {
   return pattern.starts_with("all rows from ") || pattern.starts_with("only columns from ");
 }
 
-// What the judge has recognised in the first failure.
+// Pattern that the judge recognised in the first failure.
 std::string pattern_of(const CaseResult& result) {
   if (result.failures.empty()) return "";
   for (const TensorReport& report : result.failures.front().reports) {
@@ -290,50 +354,18 @@ std::string pattern_of(const CaseResult& result) {
   return "";
 }
 
-// What leads to a failure in which no value is wrong.
-std::string accident_of(const CaseResult& result) {
-  static const std::map<std::string_view, std::string_view> kAccidents{
-      {"guard_damaged",
-       "a store outside its tensor: whole vectors over a tail, a row or column too many, an offset "
-       "in too few bits"},
-      {"gap_written",
-       "a store between rows: whole vectors over a tail, or a width in place of a stride"},
-      {"input_changed",
-       "a store into an input: a wrong pointer, or an op in place that has to copy"},
-      {"race",
-       "two threads on one address, at least one of them writing: a barrier is missing, or "
-       "threads pass different ones"},
-      {"out_of_bounds",
-       "an address outside all tensors: an index without its check, or an offset in too few bits"},
-      {"use_after_free", "a use of memory after it was freed"},
-      {"uninitialized_read",
-       "a read of what nobody has written: shared memory or scratch in front of its first store (a "
-       "barrier is missing), or a tail that is not filled"},
-      {"divergent_barrier", "a barrier inside a branch that not all threads take"},
-      {"exited_lane", "a wave operation behind an early return of some lanes"},
-      {"deadlock", "a wait for threads that never arrive"},
-      {"launch_limits", "a grid, block or shared memory that this platform does not have"},
-      {"capture_unsupported", "a call that a graph cannot record: an allocation or a wait"},
-      {"capture_invalid", "work on a stream that the capture does not reach"},
-      {"held_by_graph", "a buffer that grows or is freed, with its old address in a graph"},
-      {"timeout", "a loop that does not end, or a wait for a value that nobody writes"},
-  };
-  if (result.failures.empty()) return "";
-  const auto found = kAccidents.find(result.failures.front().kind);
-  return found == kAccidents.end() ? "" : std::string(found->second);
-}
-
 }  // namespace
 
-Diagnosis diagnose_case(const Case& which, const CaseResult& result, const RunOptions& options,
+Diagnosis diagnose_case(const Case& any, const CaseResult& result, const RunOptions& options,
                         const std::vector<DecodeFault>& library) {
+  const Case which = under_contract(options.implementation(options.platform, false), any);
   Diagnosis diagnosis;
   diagnosis.accident = accident_of(result);
   if (!diagnosis.accident.empty()) return diagnosis;
   const bool wrong_values =
       std::ranges::any_of(result.failures, [](const Failure& one) { return !one.reports.empty(); });
   if (!result.evidence && wrong_values) {
-    diagnosis.not_tried = "no verdict on values that are small enough to keep";
+    diagnosis.not_tried = "the tensors of each wrong verdict are too large to keep";
   } else if (result.evidence) {
     diagnosis = CaseDiagnosis(which, *result.evidence, options).run(library);
   }

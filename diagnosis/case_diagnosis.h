@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Why a case of one op failed: the wrong kernels of the library (faults) that are linked in
-// run on the case's own inputs, on the simulator, and so does what can be said of any op: that it
-// was not applied, or twice, or that its results are truncated.
+// Explains why a case of one op failed. Runs the library's wrong kernels (faults) on the case's own
+// inputs, on the simulator. Also tries lazy kernels (plumb's own kernel with one added assumption)
+// and hypotheses for any op: that it was not applied, or applied twice, or that its results were
+// truncated or stored as fp16.
 #pragma once
 
 #include "cases/drivers/run.h"
@@ -11,8 +12,9 @@
 
 namespace plumb::cases {
 
-// Of the evidence in a result of this case; `options` as they were when it ran.
-Diagnosis diagnose_case(const Case& which, const CaseResult& result, const RunOptions& options,
+// Uses the evidence in a result of this case. `options` must be those of the failed run: the case
+// gets the contract of their kernel, as it did there.
+Diagnosis diagnose_case(const Case& any, const CaseResult& result, const RunOptions& options,
                         const std::vector<DecodeFault>& library = all_decode_faults());
 
 }  // namespace plumb::cases

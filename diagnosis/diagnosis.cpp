@@ -9,7 +9,7 @@ namespace plumb::cases {
 
 namespace {
 
-// Rounded down: 100 for all of them alone.
+// Percentage of the wrong values that the hypothesis explains. Rounded down, so that 100 means all.
 std::int64_t percent(const Match& match) {
   return match.wrong == 0 ? 0 : 100 * match.explained / match.wrong;
 }
@@ -22,19 +22,28 @@ std::string subject_of(const Diagnosis& diagnosis) {
   return fmt::to_string(fmt::join(names, " or "));
 }
 
-// Not where it explains next to nothing.
+// Text about the next best hypothesis; "" if it explains less than 10 %.
 std::string next_best(const Diagnosis& diagnosis) {
   constexpr double kWorthAWord = 0.1;
   if (!diagnosis.next || diagnosis.next->match.score() < kWorthAWord) return "";
   const Match& next = diagnosis.next->match;
   if (!diagnosis.named.empty() && next.is_exact()) {
-    return fmt::format("; {} explains these too, but not the rest of the failure",
+    return fmt::format("; {} explains these values too, but not the rest of the failure",
                        diagnosis.next->name);
   }
   if (diagnosis.named.empty() && next.is_exact()) {
-    return fmt::format("; {} would leave the same, as might much else", diagnosis.next->name);
+    return fmt::format("; closest fault: {} (would look the same, but the evidence is too little)",
+                       diagnosis.next->name);
   }
-  return fmt::format("; next best: {}, {} %", diagnosis.next->name, percent(next));
+  if (diagnosis.named.empty() && next.explained == next.wrong) {
+    return fmt::format(
+        "; closest fault: {} (explains every wrong value, but {} right values would "
+        "be wrong too)",
+        diagnosis.next->name, next.invented);
+  }
+  return fmt::format("; {}: {} (explains {} %{})",
+                     diagnosis.named.empty() ? "closest fault" : "next best", diagnosis.next->name,
+                     percent(next), diagnosis.named.empty() ? ", too little" : "");
 }
 
 std::string left_out(const Diagnosis& diagnosis) {
@@ -43,7 +52,7 @@ std::string left_out(const Diagnosis& diagnosis) {
 }
 
 std::string reason(const Explanation& best) {
-  if (best.match.wrong == 0) return "no value is wrong, and the findings are the same";
+  if (best.match.wrong == 0) return "no value is wrong, and the fault gives the same findings";
   return fmt::format("explains {} % of {} wrong values", percent(best.match), best.match.wrong);
 }
 
@@ -61,11 +70,11 @@ bool Diagnosis::names_among_others(const std::string& fault) const {
 std::string text_of(const Diagnosis& diagnosis) {
   if (!diagnosis.accident.empty()) return "looks like: " + diagnosis.accident;
   if (diagnosis.named.empty() && !diagnosis.pattern.empty()) {
-    return "matches no fault of the library; " + diagnosis.pattern;
+    return fmt::format("{}; {}", kNoFault, diagnosis.pattern);
   }
   if (!diagnosis.not_tried.empty()) return "not diagnosed: " + diagnosis.not_tried;
   if (diagnosis.named.empty())
-    return "no known pattern" + next_best(diagnosis) + left_out(diagnosis);
+    return fmt::format("{}{}{}", kNoFault, next_best(diagnosis), left_out(diagnosis));
   return fmt::format("looks like: {}: {}{}", subject_of(diagnosis), reason(diagnosis.named.front()),
                      next_best(diagnosis));
 }

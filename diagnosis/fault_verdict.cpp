@@ -48,7 +48,7 @@ std::vector<std::string> objections(const Shares& s) {
   std::vector<std::string> all;
   if (s.found < s.faults) all.push_back(fmt::format("{} faults missed", s.faults - s.found));
   if (s.tempted > 0) {
-    all.push_back(fmt::format("{} faults seen by a detector that is said to be blind", s.tempted));
+    all.push_back(fmt::format("{} faults seen by a detector that should miss them", s.tempted));
   }
   if (s.beyond_numerics > 0) {
     all.push_back(
@@ -60,8 +60,9 @@ std::vector<std::string> objections(const Shares& s) {
                               100 * kLeastBlamed));
   }
   if (s.shown >= kFewestShown && s.named + s.among_others < kLeastNamed * s.shown) {
-    all.push_back(fmt::format("the diagnosis names less than {:.0f} % of the faults elsewhere",
-                              100 * kLeastNamed));
+    all.push_back(
+        fmt::format("the diagnosis names less than {:.0f} % of the faults in the second setup",
+                    100 * kLeastNamed));
   }
   return all;
 }

@@ -11,8 +11,9 @@ namespace plumb::cases {
 
 namespace {
 
-// A stride or a size that is larger than the case's would reach outside the tensors. The first
-// launch of a process is no part of one failed launch.
+// False for lazy kernels that may reach outside the tensors: those that assume the usual value
+// (`common`) of an integer, because a larger stride or size than the case's would do so. Also false
+// for `first_call`, because one failed launch does not say what the process launched first.
 bool stays_within(const LazyKernel& kernel) {
   if (kernel.kind == LazyKind::first_call) return false;
   return kernel.kind != LazyKind::common || kernel.real != 0;
@@ -23,25 +24,37 @@ bool stays_within(const LazyKernel& kernel) {
 std::vector<LazyKernel> lazy_hypotheses(const Case& which, const std::string& platform) {
   if (which.op->table == nullptr) return {};
   std::vector<LazyKernel> all = lazy_kernels(*which.op);
+  const std::vector<LazyKernel> near = near_values(which, platform);
+  all.insert(all.end(), near.begin(), near.end());
   std::erase_if(all, [&](const LazyKernel& kernel) {
     return !stays_within(kernel) || !can_differ(kernel, which, platform);
   });
-  // What is not written is plainer than a size that is taken for another one.
+  // Kernels that leave out an output come first: they are a simpler explanation than a wrong size.
   sort_by(all, [](const LazyKernel& kernel) {
     return kernel.kind < LazyKind::last_row || kernel.kind > LazyKind::last_element;
   });
   return all;
 }
 
+bool may_leave(const LazyKernel& kernel) { return kernel.kind == LazyKind::one_more; }
+
 std::string meaning_of(const LazyKernel& kernel) {
   const std::string& member = kernel.member;
   switch (kernel.kind) {
-    case LazyKind::common: return fmt::format("takes {:.6g} for {}", kernel.real, member);
-    case LazyKind::first_call: return fmt::format("keeps {} of its first launch", member);
-    case LazyKind::dense: return fmt::format("ignores {}: takes the tensor for contiguous", member);
+    case LazyKind::common: return fmt::format("uses {:.6g} instead of {}", kernel.real, member);
+    case LazyKind::first_call: return fmt::format("keeps {} from its first launch", member);
+    case LazyKind::dense: return fmt::format("ignores {}: assumes a contiguous tensor", member);
     case LazyKind::rounded_down:
-      return fmt::format("rounds {} down to a multiple of {}: leaves the tail out", member,
+      return fmt::format("rounds {} down to a multiple of {}: skips the tail", member,
                          kernel.number);
+    case LazyKind::one_less:
+      return fmt::format("uses {} = {} instead of {}", member, kernel.number, kernel.number + 1);
+    case LazyKind::one_more:
+      return fmt::format("uses {} = {} instead of {}", member, kernel.number, kernel.number - 1);
+    case LazyKind::zero: return fmt::format("uses 0 instead of {}", member);
+    case LazyKind::one: return fmt::format("uses 1 instead of {}", member);
+    case LazyKind::squared:
+      return fmt::format("uses the square of {0}, or adds {0} outside a square root", member);
     case LazyKind::absent: return fmt::format("ignores {}", member);
     case LazyKind::zeros: return fmt::format("reads zeros for {}", member);
     case LazyKind::first_row: return fmt::format("reads the first row of {} for every row", member);

@@ -11,10 +11,12 @@ namespace {
 
 class OneCall {
  public:
-  OneCall(const Problem& problem, const std::string& platform, const CaseEvidence& evidence)
+  OneCall(const Problem& problem, const std::string& platform, const CaseEvidence& evidence,
+          bool checked)
       : problem_(problem), evidence_(evidence) {
     device::Conditions conditions = evidence.point.conditions;
-    conditions.checked = conditions.page_guards = false;
+    conditions.checked = checked;
+    conditions.page_guards = false;
     device_ = device::open_device(platform, conditions);
     stream_ = device_->create_stream();
     for (const HostTensor& tensor : evidence.tensors.all()) place(tensor);
@@ -69,9 +71,9 @@ class OneCall {
 }  // namespace
 
 TensorSet run_once(const Problem& problem, const device::OpEntry& entry,
-                   const std::string& platform, const CaseEvidence& evidence, int times) {
-  OneCall call(problem, platform, evidence);
-  for (int i = 0; i < times; ++i) call.launch(entry);
+                   const std::string& platform, const CaseEvidence& evidence, CallMode mode) {
+  OneCall call(problem, platform, evidence, mode.checked);
+  for (int i = 0; i < mode.times; ++i) call.launch(entry);
   return call.fetch();
 }
 

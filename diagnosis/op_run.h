@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One call of an op on the simulator, on inputs that somebody else was given.
+// Runs one call of an op on the simulator with the inputs of a failed run.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +11,19 @@
 
 namespace plumb::cases {
 
-// Outputs and scratch hold the poison before, or the input that they start as. With `times` the
-// call is repeated on what it has left where it works in place. Throws device::DeviceError.
-TensorSet run_once(const Problem& problem, const device::OpEntry& entry,
-                   const std::string& platform, const CaseEvidence& evidence, int times = 1);
+struct CallMode {
+  int times = 1;         // above 1: an in-place op runs again, on its own results
+  bool checked = false;  // with the simulator's checks: a bad address throws
+};
 
-// The simulated platform with the same formats as this one.
+// Before the call, outputs and scratch hold the poison, or the input that they start as. Throws
+// device::DeviceError.
+TensorSet run_once(const Problem& problem, const device::OpEntry& entry,
+                   const std::string& platform, const CaseEvidence& evidence, CallMode mode = {});
+
+// The simulated platform with the same formats and wave size as `platform`.
 std::string simulated_like(const std::string& platform);
-// How close its values come to those of that one.
+// How values of `platform` are compared with those of simulated_like(platform).
 Closeness closeness_to_simulator(const std::string& platform);
 
 }  // namespace plumb::cases

@@ -13,10 +13,11 @@ namespace plumb::cases {
 
 namespace {
 
-constexpr std::int64_t kMostBytes = std::int64_t{256} << 20;  // of one step's values
+constexpr std::int64_t kMostBytes = std::int64_t{256} << 20;  // limit for the values of one step
 
-// Explains enough; as much as another.
-constexpr double kSimilarFindings = 0.5;  // a share in common
+// If the wrong values say little (Match::is_weak), a fault explains the failure only if at least
+// this share of the detectors' findings is the same with the fault.
+constexpr double kSimilarFindings = 0.5;
 
 bool has(const std::vector<Finding>& findings, Detector detector) {
   return std::any_of(findings.begin(), findings.end(),
@@ -30,7 +31,7 @@ class StepDiagnosis {
 
   Diagnosis run() {
     if (trial_.fails_without_any()) {
-      diagnosis_.not_tried = "the steps fail in the same way without any fault";
+      diagnosis_.not_tried = "the steps fail in the same way without a planted fault";
       return std::move(diagnosis_);
     }
     diagnosis_.known = std::ssize(library_);
@@ -51,8 +52,8 @@ class StepDiagnosis {
  private:
   using Faults = std::vector<const DecodeFault*>;
 
-  // The likely ones first. A fault whose own detector is silent is not there, unless the steps
-  // ended before it could speak.
+  // Groups of faults to try, likely ones first. A fault is left out if its own detector reported
+  // nothing, unless the steps ended early with an exception.
   std::vector<Faults> groups() const {
     std::vector<Faults> all(2);
     for (const DecodeFault& fault : library_) {
@@ -82,15 +83,17 @@ class StepDiagnosis {
     });
   }
 
-  // Where values tell little, findings have to; and a verdict on values that are all alike, as NaN
-  // everywhere, is none.
+  // True if the evidence for a fault suffices. If the wrong values say little, the findings must
+  // agree. Values that are all equal, such as NaN everywhere, are no evidence for a fault that only
+  // the reference detector sees.
   static bool says_enough(const FaultTrial& one) {
     if (!one.first.is_weak()) return true;
     const bool empty = one.first.is_alike() && one.fault->seen_by == Detector::reference;
     return !empty && one.findings >= kSimilarFindings;
   }
 
-  // The candidates that explain about as much as the best does.
+  // Sorts the candidates and returns those with at least kLeastScore whose score is within
+  // kScoreMargin of the best.
   std::span<FaultTrial> rivals() {
     sort_by(candidates_, [](const FaultTrial& one) { return one.first.score(); }, std::greater<>());
     const auto end =
@@ -101,7 +104,8 @@ class StepDiagnosis {
     return {candidates_.begin(), end};
   }
 
-  // Sorts them, too.
+  // Sorts the rivals (candidates that are about equally good) by FaultTrial::sum. True if the best
+  // two differ by at most kScoreMargin.
   static bool are_alike(std::span<FaultTrial> rivals) {
     sort_by(rivals, [](const FaultTrial& one) { return one.sum(); }, std::greater<>());
     return rivals.size() > 1 && rivals[0].sum() - rivals[1].sum() <= kScoreMargin;
@@ -139,7 +143,8 @@ class StepDiagnosis {
     });
   }
 
-  // The first of the rivals that are good enough; the next best is whoever follows.
+  // Names candidates in order while they satisfy is_good, at most `rivals`. The first that is not
+  // named becomes the next best if it explains any value.
   template <class IsGood>
   void name(std::size_t rivals, const IsGood& is_good) {
     for (std::size_t i = 0; i < candidates_.size(); ++i) {

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 #
-# Draws docs/map.svg: which folder of the source tree includes which. The boxes are the units of
-# tests/source_tree_test.cpp, the arrows the #include lines of the files. An arrow is left out where a
-# longer way of arrows says the same. `draw_map.py` writes the picture, `draw_map.py --check` says
-# whether it is out of date (exit code 1). --root names another source tree, for the test of this check.
+# Draws docs/map.svg, which shows the folders of the source tree and their includes. The boxes are the units of
+# tests/source_tree_test.cpp, the arrows the #include lines of the files. An arrow is left out if a longer path of
+# arrows implies it. `draw_map.py` writes the picture, `draw_map.py --check` fails (exit code 1) if it is out of
+# date. --root names another source tree, for the test of this check.
 import argparse
 import html
 import pathlib
@@ -13,12 +13,12 @@ import sys
 
 BOX_WIDTH, BOX_HEIGHT, ROW, GAP, PAD = 138, 34, 82, 20, 16
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<(plumb/[^>]+)>)', re.M)
-# Folders that the table of the test does not hold, because they may include more than a layer does.
+# Folders outside of the test's table, because they may include more than a layer does.
 MORE_UNITS = {"C interface": ["include"], "Python module": ["python"]}
 
 
 def units(root):
-    """{name: folders}, from the table of the test."""
+    """{name: folders} from the table of the test."""
     text = (root / "tests/source_tree_test.cpp").read_text()
     table = text[text.index("return std::vector<Unit>{"):text.index("const Unit* unit_of")]
     found = re.findall(r'\{"([^"]+)",\s*\{((?:"[^"]+"(?:,\s*)?)+)\},', table)
@@ -28,7 +28,7 @@ def units(root):
 
 
 def unit_of(path, all_units):
-    """The first unit that has the file; device/remote stands in front of device."""
+    """The first unit that contains the file; device/remote comes before device."""
     return next((name for name, folders in all_units.items()
                  if any(path.startswith(folder + "/") for folder in folders)), None)
 
@@ -65,7 +65,7 @@ def edges(root, all_units):
 
 
 def reduced(graph):
-    """Without each arrow that a longer way replaces."""
+    """The graph without edges that a longer path implies."""
     below = {}
 
     def reach(node, path=()):
@@ -84,7 +84,7 @@ def reduced(graph):
 
 
 def layers(nodes, arrows):
-    """Rows of nodes from the bottom up. A long arrow has a point (tuple) in each row that it crosses."""
+    """Rows of nodes from the bottom up. An arrow that crosses rows has a point (a tuple) in each of them."""
     height = {}
 
     def rank(node):
@@ -105,7 +105,7 @@ def layers(nodes, arrows):
 
 
 def place(rows, links):
-    """{node: x}: each row is ordered by the mean of its neighbours, a few times up and down."""
+    """{node: x}. Each row is sorted by the mean position of its neighbours, in a few passes up and down."""
     width = {n: (BOX_WIDTH if isinstance(n, str) else 12) for row in rows for n in row}
     x = {n: i * (BOX_WIDTH + GAP) for row in rows for i, n in enumerate(row)}
     near = {n: [] for n in width}

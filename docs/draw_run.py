@@ -3,9 +3,9 @@
 #
 # Draws captured terminal text as SVG: docs/draw_run.py < capture > docs/run.svg. Capture with
 #   script -qec 'plumb run --tier smoke' /dev/null
-# and write the command in front. docs/run.svg is of a plug-in: tests/must_fail/plugins/launches.c, built
-# with PLUMB_FAULT=0, in which rms_norm reads x with a row stride of hidden.
-# Knows colours, bold, and the erased line by which the progress display goes away.
+# and add the command as the first line. docs/run.svg shows a plug-in: tests/must_fail/plugins/launches.c built
+# with PLUMB_FAULT=0, whose rms_norm reads x with a row stride of hidden.
+# Supports colours, bold, and the control sequence that erases the progress line.
 import html
 import re
 import sys
@@ -16,7 +16,7 @@ COLUMNS = 132
 
 
 def clipped(line):
-    """The line, cut off where it is wider than the picture."""
+    """The line, cut off at the width of the picture."""
     seen = 0
     for piece in re.finditer(r"\033\[[0-9;]*m|.", line):
         seen += not piece.group().startswith("\033")

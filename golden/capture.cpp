@@ -18,7 +18,9 @@ namespace {
 using cases::HostTensor;
 using cases::Role;
 
-// Values beyond this are stored as checksums of all rows and as many rows in full as fit here.
+// A tensor larger than kInFull bytes is stored as checksums of all its rows, and the values of one
+// row or of as many as fit into kSampled bytes. Rows longer than kLongestRow are stored as
+// checksums only.
 constexpr std::size_t kInFull = 4 << 10, kSampled = 2 << 10, kLongestRow = 32 << 10;
 
 std::vector<std::int64_t> strides_of(const HostTensor& tensor) {
@@ -30,7 +32,7 @@ std::vector<std::int64_t> strides_of(const HostTensor& tensor) {
   return strides;
 }
 
-// Promised elements, packed; zeros where nothing is promised.
+// Elements that the op promises, packed row by row; zeros in place of the others.
 std::vector<std::byte> packed(const HostTensor& tensor, const cases::RowMask& promised,
                               const cases::ColumnRanges& columns) {
   const std::size_t size = cases::size_of(tensor.spec().dtype);
@@ -49,7 +51,8 @@ std::vector<std::byte> packed(const HostTensor& tensor, const cases::RowMask& pr
   return bytes;
 }
 
-// The first row, the last, and others drawn by the output's name: the same ones every time.
+// Rows to store: the first, the last, and others drawn with a seed from the output's name, so that
+// they are the same each time.
 std::vector<std::int64_t> sample_of(std::int64_t rows, std::size_t row_bytes, std::uint64_t seed) {
   const std::int64_t count =
       static_cast<std::int64_t>(kSampled / std::max<std::size_t>(row_bytes, 1));
@@ -64,10 +67,19 @@ std::vector<std::int64_t> sample_of(std::int64_t rows, std::size_t row_bytes, st
   return chosen;
 }
 
-// What the store keeps of an output.
+// An output that has all its values.
+HostTensor host_tensor_of(const TensorGolden& whole) {
+  HostTensor tensor(
+      {.name = whole.name, .dtype = whole.dtype, .shape = {whole.rows(), whole.columns()}});
+  std::memcpy(tensor.bytes().data(), whole.values.data(), whole.values.size());
+  return tensor;
+}
+
+// The part of an output that the store keeps.
 TensorGolden stored_part(const TensorGolden& whole, std::uint64_t seed) {
   if (whole.values.size() <= kInFull) return whole;
   TensorGolden part = whole;
+  part.sketch = sketch_of(host_tensor_of(whole));
   const std::size_t row_bytes = whole.row_bytes();
   for (std::int64_t row = 0; row < whole.rows(); ++row) {
     part.row_checksums.push_back(
@@ -82,8 +94,8 @@ TensorGolden stored_part(const TensorGolden& whole, std::uint64_t seed) {
   return part;
 }
 
-// The arithmetic of both is as far from the value as it may be: independently of each other where
-// the bound is 6 sigma, in opposite directions where it is the worst case.
+// Largest difference between two right results by their arithmetic. Where the bound is 6 sigma
+// their errors are independent; where it is the worst case they may have opposite directions.
 double arithmetic_difference(const reference::Estimate& estimate, std::int64_t i) {
   const auto at = static_cast<std::size_t>(i);
   if (estimate.structured) return 2 * estimate.arithmetic(i);
@@ -137,9 +149,10 @@ GoldenCapture::GoldenCapture(const cases::Case& which, const cases::RunOptions& 
   declared_ = session.declared();
   std::vector<std::string> damage;
   const cases::TensorSet got = session.read_back(buffers, point.poison, damage);
-  // The session's inputs end with it.
+  // copies, because the inputs belong to the session
   for (const HostTensor& tensor : got.all()) stored_.add(HostTensor(tensor));
   rejected_ = std::move(damage);
+  rejects_all_ = !rejected_.empty();
 
   golden_ = golden_of(which, *problem_, {step_, stored_, declared_}, &outputs_);
 }
@@ -149,12 +162,25 @@ void GoldenCapture::judge() const {
   for (const cases::Expectation& one :
        problem_->expect(step_, stored_, cases::to_reference(declared_), declared_)) {
     keep_bounds(one);
-    const std::vector<std::string> failures = cases::compare(one).failures;
-    rejected_.insert(rejected_.end(), failures.begin(), failures.end());
+    reject(one, cases::compare(one).failures);
   }
 }
 
-// Where the estimate has the tensor's own shape.
+// A tensor made for one verdict names the output that it was made from.
+void GoldenCapture::reject(const cases::Expectation& one,
+                           const std::vector<std::string>& failures) const {
+  if (failures.empty()) return;
+  rejected_.insert(rejected_.end(), failures.begin(), failures.end());
+  const cases::TensorSpec& spec = one.stored->spec();
+  const std::string& output = spec.origin ? spec.origin->tensor : spec.name;
+  if (stored_.contains(output)) {
+    rejected_outputs_.insert(output);
+  } else {
+    rejects_all_ = true;
+  }
+}
+
+// Keeps the bounds if the estimate has the shape of the tensor.
 void GoldenCapture::keep_bounds(const cases::Expectation& one) const {
   const std::string& name = one.stored->spec().name;
   const reference::Estimate* estimate = one.truth->estimate();
@@ -171,6 +197,11 @@ void GoldenCapture::keep_bounds(const cases::Expectation& one) const {
 const std::vector<std::string>& GoldenCapture::rejected() const {
   judge();
   return rejected_;
+}
+
+bool GoldenCapture::rejects(const std::string& output) const {
+  judge();
+  return rejects_all_ || rejected_outputs_.contains(output);
 }
 
 const GoldenCapture::Bounds* GoldenCapture::bounds_of(const std::string& output) const {

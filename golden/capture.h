@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The one launch of a case that its golden is about: real values at the captured size, threads in
-// order, streams early. What it stored, as a golden, and as the judge sees it.
+// The launch of a case that its golden records: real values at the captured size, threads in order,
+// streams early. Gives its results as a golden and to the judge.
 #pragma once
 
+#include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -14,31 +16,35 @@
 
 namespace plumb::golden {
 
-// Has the case a golden, on a platform that has any?
+// Whether the case is one that goldens are recorded for: an eager case of a row with `golden`. It
+// has none if its op is not deterministic, or if the platform has no goldens.
 bool wants_golden(const cases::Case& which);
 
-// What a launch with these inputs stored, as a golden without provenance. `whole`, if anybody wants
-// it: every output with all elements whatever its size.
+// The results of a launch with these inputs, as a golden without provenance. `whole`, unless
+// nullptr, gets every output with all elements, whatever its size.
 CaseGolden golden_of(const cases::Case& which, const cases::Problem& problem,
                      const cases::Launched& launched, std::vector<TensorGolden>* whole = nullptr);
 
 class GoldenCapture {
  public:
-  // Runs it. Throws cases::Unsupported and device::DeviceError.
+  // Runs the launch. Throws cases::Unsupported and device::DeviceError.
   GoldenCapture(const cases::Case& which, const cases::RunOptions& options);
 
   // Without provenance.
   const CaseGolden& golden() const { return golden_; }
   const device::Properties& device() const { return properties_; }
-  // Does the op promise the same bits every time? Goldens are of such results only.
+  // Whether the op promises the same bits every time. Only such ops have goldens.
   bool deterministic() const { return declared_.deterministic != 0; }
-  // Every output as golden() has it, but with all elements whatever its size.
+  // The outputs of golden(), each with all elements whatever its size.
   const std::vector<TensorGolden>& outputs() const { return outputs_; }
-  // Empty, or why the reference rejects the results.
+  // Reasons why the reference rejects the results; empty: it does not.
   const std::vector<std::string>& rejected() const;
-  // How far apart two honest results may be, element by element of an output: by their arithmetic,
-  // and by the rounding of what they store. None where the reference estimates none (integers,
-  // codes, parts of a cache).
+  // Whether the reference rejects this output. True of every output if a line of rejected() is
+  // about no output (a write next to the tensors).
+  bool rejects(const std::string& output) const;
+  // Largest difference between two right results per element of an output: by their arithmetic, and
+  // by the rounding of stored values. nullptr if the reference has no estimate (integers, codes,
+  // parts of a cache).
   struct Bounds {
     std::vector<double> arithmetic, rounding;
   };
@@ -47,6 +53,7 @@ class GoldenCapture {
  private:
   void judge() const;
   void keep_bounds(const cases::Expectation& one) const;
+  void reject(const cases::Expectation& one, const std::vector<std::string>& failures) const;
 
   device::Properties properties_;
   std::unique_ptr<cases::Problem> problem_;
@@ -55,9 +62,11 @@ class GoldenCapture {
   cases::TensorSet stored_;
   std::vector<TensorGolden> outputs_;
   CaseGolden golden_;
-  // Made when somebody asks: most results are as they were.
+  // Computed when first needed, because most results are unchanged.
   mutable bool judged_ = false;
   mutable std::vector<std::string> rejected_;
+  mutable std::set<std::string> rejected_outputs_;
+  mutable bool rejects_all_ = false;
   mutable std::map<std::string, Bounds> bounds_;
 };
 

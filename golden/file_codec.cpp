@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A golden file between two processes of plumb (process/codec.h).
+// Codec of a golden file for messages between two plumb processes (process/codec.h).
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -13,15 +13,19 @@ namespace plumb::cases {
 PLUMB_ENUM_BY_NAME(Dtype, 5)
 }
 
-// All fields of a tensor but its values.
+// All fields of a tensor except its values.
 #define PLUMB_TENSOR_FIELDS(To)                                                                   \
   NLOHMANN_JSON_EXPAND(NLOHMANN_JSON_PASTE(To, name, dtype, format, scale_layout, shape, strides, \
-                                           digest, row_checksums, sampled_rows))
+                                           digest, row_checksums, sampled_rows, sketch))
 
 namespace plumb::golden {
 
-// The values in one piece: as numbers they would take several times the room. (The names of the
-// parameters are those of the macros.)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TensorStatistics, non_finite, mean, norm, least, greatest,
+                                   least_at, greatest_at)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TensorSketch, statistics, projections)
+
+// Values are sent as one binary block: as numbers they would take several times the space. (The
+// names of the parameters are those that the macros expect.)
 static void to_json(nlohmann::json& nlohmann_json_j, const TensorGolden& nlohmann_json_t) {
   PLUMB_TENSOR_FIELDS(NLOHMANN_JSON_TO)
   const auto* begin = reinterpret_cast<const std::uint8_t*>(nlohmann_json_t.values.data());

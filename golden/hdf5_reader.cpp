@@ -17,7 +17,7 @@ std::string path_of(const Hdf5Node& node, const std::string& name) {
   return node.where + "/" + name;
 }
 
-// A name is shown as it is only if nobody can mistake it for something else.
+// A name for a message, replaced if it is long or has spaces, control or non-ASCII characters.
 std::string shown(const std::string& name) {
   const bool plain =
       std::all_of(name.begin(), name.end(), [](unsigned char c) { return c > 0x20 && c < 0x7f; });
@@ -33,7 +33,7 @@ struct Links {
 herr_t add_link(hid_t, const char* name, const H5L_info_t* info, void* data) {
   auto& links = *static_cast<Links*>(data);
   if (info->type != H5L_TYPE_HARD) {
-    links.trouble = "a link " + shown(name) + " that leads elsewhere";
+    links.trouble = "a link " + shown(name) + " that leads out of the file";
   } else if (links.names.size() == links.most) {
     links.trouble = "too many objects";
   }
@@ -81,7 +81,7 @@ Handle open_attribute(const Hdf5Node& node, const std::string& name) {
   return {H5Aopen(node.handle, name.c_str(), H5P_DEFAULT), H5Aclose, path_of(node, name)};
 }
 
-// Elements of a simple or scalar space, by dimension.
+// Sizes of a simple or scalar data space, by dimension.
 std::vector<hsize_t> extent_of(hid_t space, const std::string& where) {
   if (H5Sget_simple_extent_type(space) == H5S_SCALAR) return {};
   const int rank = H5Sget_simple_extent_ndims(space);
@@ -129,7 +129,7 @@ void require_filters(hid_t properties, const std::string& where) {
   if (count > 3) refuse(where, "more filters than plumb uses");
 }
 
-// One chunk, all of it in this file.
+// Requires a single chunk that is stored in this file.
 void require_layout(hid_t data, const std::vector<hsize_t>& extent, const std::string& where) {
   const Handle properties(H5Dget_create_plist(data), H5Pclose, where);
   if (H5Pget_layout(properties) != H5D_CHUNKED) refuse(where, "not stored in a chunk");
@@ -204,6 +204,18 @@ std::int64_t read_number(const Hdf5Node& node, const std::string& name) {
 
 std::vector<std::int64_t> read_numbers(const Hdf5Node& node, const std::string& name) {
   return read_integers(node, name, false);
+}
+
+void read_reals(const Hdf5Node& node, const std::string& name, std::span<double> values) {
+  const std::string where = path_of(node, name);
+  const Handle attribute = open_attribute(node, name);
+  require_type(Handle(H5Aget_type(attribute), H5Tclose, where), H5T_IEEE_F64LE, where);
+  const std::vector<hsize_t> extent =
+      extent_of(Handle(H5Aget_space(attribute), H5Sclose, where), where);
+  if (extent != std::vector<hsize_t>{values.size()}) {
+    refuse(where, "not as many numbers as there have to be");
+  }
+  require_success(H5Aread(attribute, H5T_NATIVE_DOUBLE, values.data()), where);
 }
 
 std::vector<std::byte> read_data(const Hdf5Node& group, const std::string& name, hid_t type,

@@ -6,6 +6,7 @@
 #include <xxhash.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace plumb::golden {
 
@@ -47,7 +48,27 @@ void validate_rows(const TensorGolden& tensor, std::string_view where) {
   }
 }
 
-// Printed as it is.
+void validate_sketch(const TensorGolden& tensor, std::string_view where) {
+  require(tensor.is_sampled(), where, "a sketch of values that are all stored");
+  const TensorStatistics& all = tensor.sketch->statistics;
+  const std::int64_t elements = tensor.elements();
+  require(all.non_finite >= 0 && all.non_finite <= elements, where,
+          "more elements that are not finite than there are");
+  const std::int64_t first = all.non_finite == elements ? -1 : 0;
+  const std::int64_t last = all.non_finite == elements ? -1 : elements - 1;
+  for (const std::int64_t at : {all.least_at, all.greatest_at}) {
+    require(at >= first && at <= last, where, "an extreme is no element");
+  }
+  for (const double value : {all.mean, all.norm, all.least, all.greatest}) {
+    require(std::isfinite(value), where, "a statistic is not finite");
+  }
+  require(all.norm >= 0 && all.least <= all.greatest, where, "statistics that nothing has");
+  for (const double value : tensor.sketch->projections) {
+    require(std::isfinite(value), where, "a projection is not finite");
+  }
+}
+
+// Checks a text that is printed unchanged.
 void validate_text(std::string_view text, std::string_view where) {
   require(text.size() <= Limits::text_bytes, where, "a text is too long");
   const bool control =
@@ -85,6 +106,7 @@ void validate(const CaseGolden& golden, const GoldenFile& file) {
     validate_text(tensor.scale_layout, here);
     validate_shape(tensor, here);
     validate_rows(tensor, here);
+    if (tensor.sketch) validate_sketch(tensor, here);
   }
 }
 
@@ -107,6 +129,15 @@ const CaseGolden* GoldenFile::find(std::string_view id) const {
   return found != cases.end() && found->id == id ? &*found : nullptr;
 }
 
+std::int64_t schema_of(const GoldenFile& file) {
+  for (const CaseGolden& golden : file.cases) {
+    for (const TensorGolden& tensor : golden.outputs) {
+      if (tensor.sketch) return 2;
+    }
+  }
+  return 1;
+}
+
 std::string results_digest(const CaseGolden& golden) {
   std::string text = golden.id + "\n";
   for (const auto& [name, digest] : golden.inputs) text += fmt::format("{} {}\n", name, digest);
@@ -124,7 +155,7 @@ std::string results_digest(const GoldenFile& file) {
   return digest_of(text);
 }
 
-// No more elements than a kernel could have written, so that products cannot overflow.
+// Limits the number of elements to what a kernel could write, so that products cannot overflow.
 void validate_shape(const TensorGolden& tensor, std::string_view where) {
   constexpr std::int64_t kMost = std::int64_t{1} << 40;
   require(tensor.shape.size() <= Limits::rank, where, "too many dimensions");

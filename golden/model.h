@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a golden says, apart from how HDF5 holds it: of each case the digests of its inputs, its
-// outputs and where they come from.
+// Contents of goldens, independent of HDF5: per case the digests of its inputs, its outputs and
+// their provenance.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "cases/tensors/tensor.h"
+#include "golden/sketch.h"
 #include "hdf5/digest.h"
 #include "hdf5/handle.h"
 
@@ -21,59 +23,66 @@ namespace plumb::golden {
 
 using GoldenError = hdf5::BadFile;
 
-inline constexpr std::int64_t kSchema = 1;
+// The newest schema. A file has schema 2 if one of its tensors has a sketch, else schema 1.
+inline constexpr std::int64_t kSchema = 2;
 
 using hdf5::digest_of;
 
-// An output: its promised elements row after row without gaps, zeros for the others.
+// An output of a launch: the elements that the op promises, packed row by row, with zeros in place
+// of the others.
 struct TensorGolden {
   std::string name;
   cases::Dtype dtype = cases::Dtype::f32;
-  // What bytes stand for: "e4m3fn", "e4m3fnuz", "ue8m0", "e2m1" (two in a byte), a cache's layout;
-  // "number" for everything whose dtype says it all.
+  // Meaning of the bytes: "e4m3fn", "e4m3fnuz", "ue8m0", "e2m1" (two per byte), or a cache's
+  // layout. "number" if the dtype says everything.
   std::string format = "number";
-  std::string scale_layout = "none";         // where the scales of these codes are
-  std::vector<std::int64_t> shape, strides;  // as the kernel wrote it, in elements
-  std::string digest;                        // of all elements, as above
-  std::vector<std::uint64_t> row_checksums;  // XXH3-64; empty where `values` has everything
-  std::vector<std::int64_t> sampled_rows;    // ascending; empty where `values` has everything
-  std::vector<std::byte> values;             // of all rows, or of the sampled ones
+  std::string scale_layout = "none";         // layout of the scales of these codes
+  std::vector<std::int64_t> shape, strides;  // strides in elements, as the kernel wrote it
+  std::string digest;                        // of all elements in packed order
+  std::vector<std::uint64_t> row_checksums;  // XXH3-64; empty if `values` has all rows
+  std::vector<std::int64_t> sampled_rows;    // ascending; empty if `values` has all rows
+  std::vector<std::byte> values;             // all rows, or the sampled ones
+  // Only of a sampled tensor; files of schema 1 have none.
+  std::optional<TensorSketch> sketch = {};
 
   std::int64_t columns() const { return shape.empty() ? 1 : shape.back(); }
   std::int64_t elements() const;
   std::int64_t rows() const { return columns() == 0 ? 0 : elements() / columns(); }
   std::size_t row_bytes() const;
   bool is_sampled() const { return !row_checksums.empty(); }
+  // Whether `values` has all rows.
+  bool is_whole() const { return sampled_rows.size() == row_checksums.size(); }
 };
 
 // One launch with real values at the captured size.
 struct CaseGolden {
   std::string id;
-  std::map<std::string, std::string> provenance;  // golden/provenance.h has the names
-  std::map<std::string, std::string> inputs;      // digest of the bytes of each
+  std::map<std::string, std::string> provenance;  // names: golden/provenance.h
+  std::map<std::string, std::string> inputs;      // digests of the inputs' bytes, by name
   std::vector<TensorGolden> outputs;              // in the op's order
 };
 
 struct GoldenFile {
   std::string platform, op;
   bool simulated = false;
-  std::vector<std::string> history;  // a line for every change
-  std::vector<CaseGolden> cases;     // by id, ascending
+  std::vector<std::string> history;  // one line per change
+  std::vector<CaseGolden> cases;     // ascending by id
 
   const CaseGolden* find(std::string_view id) const;
 };
+std::int64_t schema_of(const GoldenFile& file);
 
-// Of the results alone: what does not depend on who computed them when.
+// Digest of the results only, which does not depend on provenance.
 std::string results_digest(const CaseGolden& golden);
 std::string results_digest(const GoldenFile& file);
 
-// Throws GoldenError, "where: what", unless there could be a tensor of this shape.
+// Throws GoldenError, "where: what", unless the shape is possible.
 void validate_shape(const TensorGolden& tensor, std::string_view where);
-// Throws GoldenError unless sizes, digests and names fit each other: whatever a file says, what
-// passes here can be used without another look.
+// Throws GoldenError unless sizes, digests and names are consistent. A file that passes can be used
+// without further checks.
 void validate(const GoldenFile& file);
 
-// Largest of everything that a file may hold. The store's own are far below.
+// Limits of the contents of a file. The repository's own goldens are far smaller.
 struct Limits {
   static constexpr std::size_t file_bytes = std::size_t{64} << 20;
   static constexpr std::size_t values_bytes = std::size_t{16} << 20;  // of one data set

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// decode(): the schema from the reader's side.
+// decode(): reads the schema.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <sstream>
 
 #include "golden/hdf5_file.h"
@@ -33,8 +34,8 @@ std::vector<T> read_column(const Hdf5Node& group, const std::string& name, hid_t
   return values;
 }
 
-// Sizes as the attributes say; each is checked against the file before anything is read, and a
-// shape that is nonsense never gets as far.
+// Sizes come from the attributes. Each is compared with the file before reading; impossible shapes
+// have been refused before.
 void read_values(const Hdf5Node& group, TensorGolden& tensor) {
   const std::vector<std::string> names = children(group, 3);
   const Handle type = type_of(tensor.dtype);
@@ -63,9 +64,24 @@ void read_values(const Hdf5Node& group, TensorGolden& tensor) {
                             {static_cast<hsize_t>(count), static_cast<hsize_t>(tensor.columns())});
 }
 
+TensorSketch read_sketch(const Hdf5Node& group) {
+  TensorSketch sketch;
+  StatisticNumbers numbers{};
+  read_reals(group, "statistics", numbers);
+  const std::optional<TensorStatistics> statistics = statistics_of(numbers);
+  if (!statistics) throw GoldenError(group.where + "/statistics: a count that is none");
+  sketch.statistics = *statistics;
+  read_reals(group, "projections", sketch.projections);
+  return sketch;
+}
+
 TensorGolden read_tensor(const Hdf5Node& outputs, const std::string& name) {
   const Hdf5Node group = open_group(outputs, name);
-  require_attributes(group, {"dtype", "format", "scale_layout", "shape", "strides", "xxh3_128"});
+  const bool sketched = H5Aexists(group.handle, "projections") > 0;
+  std::vector<std::string> attributes{"dtype", "format",  "scale_layout",
+                                      "shape", "strides", "xxh3_128"};
+  if (sketched) attributes.insert(attributes.end(), {"statistics", "projections"});
+  require_attributes(group, attributes);
   TensorGolden tensor;
   tensor.name = name;
   tensor.dtype = dtype_of(read_text(group, "dtype"), group.where);
@@ -76,6 +92,7 @@ TensorGolden read_tensor(const Hdf5Node& outputs, const std::string& name) {
   tensor.digest = read_text(group, "xxh3_128");
   validate_shape(tensor, group.where);
   read_values(group, tensor);
+  if (sketched) tensor.sketch = read_sketch(group);
   return tensor;
 }
 
@@ -152,6 +169,10 @@ GoldenFile read_root(const Hdf5Node& root) {
   read_history(root, file);
   read_cases(root, file);
   validate(file);
+  if (schema != schema_of(file)) {
+    throw GoldenError(fmt::format("{}: schema {}, and contents of schema {}", root.where, schema,
+                                  schema_of(file)));
+  }
   if (results_digest(file) != read_text(root, "results")) {
     throw GoldenError(root.where + ": its results are not those whose digest it names");
   }
@@ -162,7 +183,7 @@ Handle open_image(std::span<const std::byte> bytes) {
   const Handle access = hdf5::memory_access();
   require_success(H5Pset_file_image(access, const_cast<std::byte*>(bytes.data()), bytes.size()),
                   "memory");
-  // The name of nothing: HDF5 looks at a file of this name even where it has an image.
+  // A path that does not exist: HDF5 opens a file of this name even though it has an image.
   return {H5Fopen("/dev/null/golden", H5F_ACC_RDONLY, access), H5Fclose, "not an HDF5 file"};
 }
 

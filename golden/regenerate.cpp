@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
 
+#include "cases/judge/judge.h"
 #include "golden/dependence.h"
 
 namespace plumb::golden {
@@ -24,6 +26,19 @@ CaseGolden with_provenance(const cases::Case& which, const cases::RunOptions& op
   return golden;
 }
 
+// Adds sketches to tensors that lack one. `computed` has the same results. Returns whether it added
+// any.
+bool add_sketches(const CaseGolden& computed, CaseGolden& golden) {
+  bool added = false;
+  for (std::size_t i = 0; i < golden.outputs.size(); ++i) {
+    TensorGolden& tensor = golden.outputs[i];
+    if (!tensor.is_sampled() || tensor.sketch) continue;
+    tensor.sketch = computed.outputs[i].sketch;
+    added = added || tensor.sketch.has_value();
+  }
+  return added;
+}
+
 void add_case(const GoldenFile& stored, const cases::Case& which, const cases::RunOptions& options,
               const Author& author, GoldenChanges& difference) {
   const GoldenCapture capture(which, options);
@@ -32,6 +47,9 @@ void add_case(const GoldenFile& stored, const cases::Case& which, const cases::R
   if (had && results_digest(*had) == results_digest(capture.golden())) {
     difference.next.cases.push_back(*had);
     ++difference.unchanged;
+    if (author.adds_sketches) {
+      difference.sketched += add_sketches(capture.golden(), difference.next.cases.back());
+    }
     return;
   }
   Change change{.kind = had ? Change::Fate::moved : Change::Fate::added,
@@ -42,6 +60,8 @@ void add_case(const GoldenFile& stored, const cases::Case& which, const cases::R
   difference.next.cases.push_back(with_provenance(which, options, capture, author));
 }
 
+}  // namespace
+
 std::string_view name_of(Change::Fate kind) {
   switch (kind) {
     case Change::Fate::added: return "new";
@@ -50,8 +70,6 @@ std::string_view name_of(Change::Fate kind) {
   }
   return "?";
 }
-
-}  // namespace
 
 GoldenChanges difference_of(const GoldenFile& stored, const std::vector<cases::Case>& wanted,
                             const std::vector<std::string>& known, const cases::RunOptions& options,
@@ -74,7 +92,7 @@ GoldenChanges difference_of(const GoldenFile& stored, const std::vector<cases::C
   }
   std::sort(difference.next.cases.begin(), difference.next.cases.end(),
             [](const CaseGolden& a, const CaseGolden& b) { return a.id < b.id; });
-  if (!difference.changes.empty()) {
+  if (!difference.empty()) {
     difference.next.history.push_back(history_line(difference, author));
   }
   return difference;
@@ -84,6 +102,10 @@ std::string history_line(const GoldenChanges& difference, const Author& author) 
   std::string text;
   for (const Change& change : difference.changes) {
     text += fmt::format("{}{} {}", text.empty() ? "" : ", ", change.id, name_of(change.kind));
+  }
+  if (difference.sketched > 0) {
+    text += fmt::format("{}sketches of {}", text.empty() ? "" : ", ",
+                        cases::counted(difference.sketched, "case"));
   }
   return fmt::format("{}: {}: {} ({})", author.commit, author.generator, author.reason, text);
 }

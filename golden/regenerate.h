@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a change of results would do to a store's files: found out first, written when it is wanted.
+// Computes how new results would change the files of a store, before they are written.
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "golden/compare.h"
@@ -11,38 +12,42 @@
 
 namespace plumb::golden {
 
-// One case whose golden is new, moved, or gone.
+// A case whose golden is added, moved or removed.
 struct Change {
   enum class Fate { added, moved, removed };
   Fate kind = Fate::added;
   std::string id;
-  std::vector<TensorDrift> drifts;    // of moved ones
-  std::vector<std::string> rejected;  // what the reference says against it: not to be written
+  std::vector<TensorDrift> drifts;    // for moved goldens
+  std::vector<std::string> rejected;  // why the reference rejects it; then not written
 };
+std::string_view name_of(Change::Fate kind);  // "new", "moved", "gone"
 
-// The difference between an op's goldens and their successors.
+// Differences between an op's goldens and their successors.
 struct GoldenChanges {
   GoldenFile next;
   std::vector<Change> changes;
   int unchanged = 0;
+  int sketched = 0;  // unchanged cases that got a missing sketch
+  bool empty() const { return changes.empty() && sketched == 0; }
 };
 
-// Who regenerates, why, and with which program.
+// Commit, program and reason of a regeneration.
 struct Author {
   std::string commit, generator, reason;
+  bool adds_sketches = false;  // to goldens with unchanged results, too
 };
 
-// Of all cases of one op that `wanted` names: what they compute now, in the place of what `stored`
-// has. Cases of the store that are neither wanted nor `known` are removed. A case that computes
-// what it did keeps its golden as it is, provenance and all.
+// Computes the `wanted` cases of one op and replaces their goldens in `stored`. Stored cases that
+// are neither wanted nor `known` are removed. A case with unchanged results keeps its golden,
+// including the provenance.
 GoldenChanges difference_of(const GoldenFile& stored, const std::vector<cases::Case>& wanted,
                             const std::vector<std::string>& known, const cases::RunOptions& options,
                             const Author& author);
 
-// The line that the difference leaves in the file's history.
+// Line for the file's history.
 std::string history_line(const GoldenChanges& difference, const Author& author);
 
-// The difference in words, a line for each case and indented ones for its tensors.
+// Text of a change: one line for the case, and indented lines for its tensors.
 std::string text_of(const Change& change);
 
 }  // namespace plumb::golden

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// encode(): objects are made in one order, without times, in one chunk each.
+// encode(): writes objects in a fixed order, without times, each in one chunk.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <system_error>
 
@@ -28,7 +29,8 @@ Handle space_of(const Extent& extent) {
           "a space"};
 }
 
-// Fixed length: the heaps of variable-length strings are not for readers in other languages.
+// Strings of fixed length: readers in other languages need not support heaps of variable-length
+// strings.
 Handle text_type(std::size_t length) {
   Handle type(H5Tcopy(H5T_C_S1), H5Tclose, "a type");
   require_success(H5Tset_size(type, std::max<std::size_t>(length, 1)), "a type");
@@ -51,14 +53,19 @@ void put_number(hid_t object, const std::string& name, std::int64_t value) {
   put(object, name, H5T_STD_I64LE, space_of({}), &value);
 }
 
-// A scalar's shape is an attribute of no elements.
+// The shape of a scalar is an attribute without elements.
 void put_numbers(hid_t object, const std::string& name, const std::vector<std::int64_t>& values) {
   const std::int64_t none = 0;
   put(object, name, H5T_STD_I64LE, space_of({values.size()}),
       values.empty() ? &none : values.data());
 }
 
-// All links and attributes in the object's header: no heaps, no trees.
+template <std::size_t count>
+void put_reals(hid_t object, const std::string& name, const std::array<double, count>& values) {
+  put(object, name, H5T_IEEE_F64LE, space_of({count}), values.data());
+}
+
+// Stores all links and attributes in the object's header instead of heaps or trees.
 void keep_plain(hid_t properties) {
   require_success(H5Pset_obj_track_times(properties, false), "object times");
   require_success(H5Pset_attr_phase_change(properties, Limits::history, 0), "attributes");
@@ -93,6 +100,12 @@ std::span<const std::byte> bytes_of(const std::vector<T>& values) {
   return std::as_bytes(std::span(values));
 }
 
+// Writes attributes, because the overhead of a data set exceeds these numbers.
+void put_sketch(hid_t group, const TensorSketch& sketch) {
+  put_reals(group, "statistics", numbers_of(sketch.statistics));
+  put_reals(group, "projections", sketch.projections);
+}
+
 void put_tensor(hid_t outputs, const TensorGolden& tensor) {
   const Handle group = make_group(outputs, tensor.name);
   put_text(group, "dtype", std::string(cases::name_of(tensor.dtype)));
@@ -101,6 +114,7 @@ void put_tensor(hid_t outputs, const TensorGolden& tensor) {
   put_numbers(group, "shape", tensor.shape);
   put_numbers(group, "strides", tensor.strides);
   put_text(group, "xxh3_128", tensor.digest);
+  if (tensor.sketch) put_sketch(group, *tensor.sketch);
   const Handle type = type_of(tensor.dtype);
   if (!tensor.is_sampled()) {
     Extent extent(tensor.shape.begin(), tensor.shape.end());
@@ -136,7 +150,7 @@ void put_case(hid_t rows, const CaseGolden& golden) {
 }
 
 void put_root(hid_t root, const GoldenFile& file) {
-  put_number(root, "schema", kSchema);
+  put_number(root, "schema", schema_of(file));
   put_text(root, "platform", file.platform);
   put_text(root, "op", file.op);
   put_number(root, "simulated", file.simulated);
@@ -162,8 +176,8 @@ void write_to(const std::string& path, const GoldenFile& file) {
 
 }  // namespace
 
-// In memory alone it cannot be: the image that HDF5 1.10 gives out of an open file has a superblock
-// with a wrong checksum.
+// Written to a temporary file: the memory image that HDF5 1.10 returns for an open file has a
+// superblock with a wrong checksum.
 std::vector<std::byte> encode(const GoldenFile& file) {
   validate(file);
   std::optional<process::TemporaryFolder> folder;

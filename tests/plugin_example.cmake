@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # What a stranger does: installs plumb, builds examples/plugin against the package, runs both
-# plug-ins. The right kernels pass; the wrong ones fail, each with its op and its rows.
+# plug-ins. The right kernels pass; the wrong ones fail, each with its op and its rows. The installed plumb has its
+# goldens beside it, which no command changes.
 #   cmake -DBUILD=... -DSOURCE=... -DWORK=... -DGENERATOR=... -DCOMPILER=... -P plugin_example.cmake
 file(REMOVE_RECURSE ${WORK})
 file(MAKE_DIRECTORY ${WORK})
@@ -14,6 +15,7 @@ function(run code)
     message(FATAL_ERROR "exit code ${got}, not ${code}: ${ARGN}\n${out}\n${err}")
   endif()
   set(text "${out}" PARENT_SCOPE)
+  set(complaint "${err}" PARENT_SCOPE)
 endfunction()
 
 function(expect words)
@@ -36,8 +38,31 @@ expect("right_example lacks the op")
 
 run(1 ${plumb} --plugin build/wrong_kernels.so --platform sim-gfx942)
 expect("FAIL  mtp_input_rms_norm/v4_pro/eager   sim-gfx942")
-expect("elements in rows 1-2 of 3 beyond their bound")
-expect("indices: rows 0-3 of 4 wrong")
+expect("elements beyond their bound in 2 of 3 rows (rows 1-2)")
+expect("indices: 4 of 4 rows (rows 0-3) wrong")
 expect("every wrong row is right for a window one column shorter: off by one length")
 expect("--plugin build/wrong_kernels.so")
+
+# The goldens, and the commit, of the installed one.
+set(plumb ${WORK}/prefix/bin/plumb)
+run(0 ${plumb} golden check --platform sim-sm90 --op rms_norm)
+run(0 ${plumb} run --case rms_norm/hidden_1/eager --platform sim-sm90 --json report.json)
+expect("1 cases with the same bits, 0 drifted, 0 failed")
+file(READ ${WORK}/report.json report)
+string(JSON commit GET "${report}" run commit)
+execute_process(COMMAND git -C ${SOURCE} rev-parse HEAD OUTPUT_VARIABLE head OUTPUT_STRIP_TRAILING_WHITESPACE)
+if(head AND NOT commit MATCHES "^${head}[+]?$")
+  message(FATAL_ERROR "commit ${commit}, not ${head}")
+endif()
+foreach(command "golden;regen;--platform;sim-sm90;--op;rms_norm" "golden;approve;x.h5;--results;x")
+  run(2 ${plumb} ${command} --reason "a test")
+  if(NOT complaint MATCHES "^plumb: [^\n]*/prefix/share/plumb/golden: the goldens of an installed plumb stay[^\n]*\n$")
+    message(FATAL_ERROR "not refused in one line:\n${complaint}")
+  endif()
+endforeach()
+run(0 ${plumb} golden regen --platform sim-sm90 --op rms_norm --dry-run)
+run(0 ${plumb} golden regen --platform sim-sm90 --case rms_norm/hidden_1 --goldens own --reason "a test")
+# Without them a run compares nothing.
+file(RENAME ${WORK}/prefix/share/plumb/golden ${WORK}/prefix/share/plumb/moved)
+run(2 ${plumb} golden check --platform sim-sm90 --op rms_norm)
 file(REMOVE_RECURSE ${WORK})

@@ -23,15 +23,15 @@ namespace {
 
 using process::Death;
 
-// Rows as they are in the case files, with the inputs that everybody gets.
+// Whether rows are as in the case files and inputs have the default seed.
 bool runs_as_listed(const RunArguments& arguments) {
   const Selection& selection = arguments.selection;
   return arguments.seed == 0 && selection.settings.empty() && selection.case_files.empty() &&
          selection.point.empty();
 }
 
-// Of this process, so that a worker reads each file once. Null if the run has no goldens:
-// changed inputs, a plug-in, or no store.
+// One checker per process, so that a worker reads each file once. nullptr if the run is not
+// compared with goldens (stored earlier results): it has changed inputs, a plug-in, or no store.
 GoldenChecker* checker_of(const RunArguments& arguments) {
   const std::string folder = golden_folder(arguments);
   if (folder.empty()) return nullptr;
@@ -39,8 +39,9 @@ GoldenChecker* checker_of(const RunArguments& arguments) {
   return &checker;
 }
 
-// Runs a case of an op. Its first launch is mostly the one that its golden is about: if that has
-// the same bits, nothing is launched for the golden.
+// Runs a case of an op and compares it with its golden. The first launch of the case with real
+// values (not the exact or adversarial fill) is usually the launch that the golden records. If its
+// bits equal the golden's, no second launch is needed.
 void run_beside_golden(const cases::Case& which, const RunArguments& arguments,
                        cases::RunOptions options, Finished& finished) {
   GoldenChecker* const checker = golden::wants_golden(which) ? checker_of(arguments) : nullptr;
@@ -56,7 +57,8 @@ void run_beside_golden(const cases::Case& which, const RunArguments& arguments,
   finished.golden = launched ? *launched : checker->check(which, options, false);
   if (finished.golden.agreement != golden::Agreement::failed) return;
   finished.result.outcome = cases::Outcome::failed;
-  finished.result.failures.push_back({"the launch of its golden", finished.golden.lines, {}, {}});
+  finished.result.failures.push_back(
+      {"the launch that the golden stores", finished.golden.lines, {}, {}});
 }
 
 std::string reproduce_line(const Task& task, const RunArguments& arguments) {
@@ -64,7 +66,7 @@ std::string reproduce_line(const Task& task, const RunArguments& arguments) {
                      repeated_options(arguments.selection, arguments.seed));
 }
 
-// A finished task but for its result.
+// A Finished with everything but the result.
 Finished name_task(const Task& task, const RunArguments& arguments) {
   Finished finished;
   finished.op = task.which->op();
@@ -75,7 +77,7 @@ Finished name_task(const Task& task, const RunArguments& arguments) {
   return finished;
 }
 
-// A case that was not run in this process, or not to its end.
+// The Finished of a case that did not run to its end in this process.
 Finished without_result(const Task& task, const RunArguments& arguments, cases::Outcome outcome) {
   Finished finished = name_task(task, arguments);
   finished.result.id = task.which->id();
@@ -84,18 +86,19 @@ Finished without_result(const Task& task, const RunArguments& arguments, cases::
   return finished;
 }
 
-// A case whose process gave no answer.
+// The Finished of a case whose process gave no answer.
 Finished died(const Task& task, const RunArguments& arguments, const Death& death) {
   Finished finished = without_result(task, arguments, cases::Outcome::failed);
   finished.result.failures.push_back(
-      {"the case as a whole",
+      {death.timed_out ? "an unknown step: the worker process was ended"
+                       : "an unknown step: the worker process died",
        {fmt::format("{}: {}", death.timed_out ? "timeout" : "crash", death.why)},
        {},
        death.timed_out ? "timeout" : "crash"});
   return finished;
 }
 
-// The name of a task in requests.
+// Name of a task in messages to workers.
 std::string name_of(const Task& task) { return task.which->id() + " " + task.platform; }
 
 CaseAnswer answer_to(const Task& task, const RunArguments& arguments, cases::Tier tier,
@@ -109,7 +112,8 @@ CaseAnswer answer_to(const Task& task, const RunArguments& arguments, cases::Tie
   }
 }
 
-// Only the diagnosis may have crashed: it begins when the failure is known.
+// Whether the run without diagnosis fails too. Then only the diagnosis, which starts after a
+// failure, may have crashed.
 bool explains_crash(const Finished& again) {
   return again.result.outcome == cases::Outcome::failed;
 }
@@ -123,7 +127,8 @@ cases::RunOptions with_plugin_of(const RunArguments& arguments, cases::RunOption
 
 constexpr std::string_view kUnexpectedKernel = "unexpected_kernel";
 
-// Cases of which no graph is a part are as they would be.
+// Checks that the kernels of --expect-kernel are in the captured graphs. Cases without a graph run
+// as usual.
 void run_expecting_kernels(const cases::Case& which, const RunArguments& arguments,
                            const cases::RunOptions& options, Finished& finished) {
   using Mode = cases::Scenario::Mode;
@@ -142,7 +147,8 @@ void run_expecting_kernels(const cases::Case& which, const RunArguments& argumen
   result.failures.push_back({"captured kernels", lines, {}, std::string(kUnexpectedKernel)});
 }
 
-// Its values are right: there is nothing to diagnose.
+// Whether a missing kernel is the only failure. The values are right, so there is nothing to
+// diagnose.
 bool lacks_kernels_only(const cases::CaseResult& result) {
   return result.failures.size() == 1 && result.failures.front().kind == kUnexpectedKernel;
 }
@@ -169,7 +175,7 @@ void judge_task(const Task& task, const RunArguments& arguments, const cases::Ru
   if (!arguments.selection.plugin.empty()) finished.notes = take_plugin_notes();
 }
 
-// A case fails with its pictures or without them.
+// Pictures of the wrong tensors. An exception here does not change the verdict.
 std::vector<TensorPicture> pictures_of(const Task& task, const RunArguments& arguments,
                                        const cases::RunOptions& options,
                                        const cases::CaseResult& result) {
@@ -177,12 +183,12 @@ std::vector<TensorPicture> pictures_of(const Task& task, const RunArguments& arg
                       result.outcome == cases::Outcome::failed;
   try {
     if (wanted) return failure_pictures(*task.which->of_op(), options, result);
-  } catch (const std::exception&) {  // too little memory for a second expectation
+  } catch (const std::exception&) {  // for instance too little memory for a second expectation
   }
   return {};
 }
 
-// A case fails with its tensors or without them.
+// Writes the tensors of a failed case. An error here does not change the verdict.
 void dump(const cases::Case& which, const RunArguments& arguments, const cases::RunOptions& options,
           Finished& finished) {
   const cases::CaseResult& result = finished.result;
@@ -234,7 +240,7 @@ Finished run_task(const Task& task, const RunArguments& arguments, cases::Tier t
     throw cases::BadRow(fmt::format("{}: {}", task.which->id(), error.what()));
   }
   finished.seconds = seconds_since(start);
-  // After a fault in the middle of a kernel a plug-in may hold locks, and an interpreter is broken.
+  // After a crash inside a kernel, a plug-in may hold locks, and its interpreter may be broken.
   const bool lost =
       finished.result.outcome == cases::Outcome::failed && !cases::fails_by_values(finished.result);
   if (lost) end_plugin_processes();
@@ -297,9 +303,9 @@ Finished CaseRunner::run_in_worker(std::size_t i) {
   return std::move(*answered.finished);
 }
 
-// After a crash or a timeout. A diagnosis runs the kernel again, and wrong kernels as hypotheses,
-// and one of these runs may have crashed or taken too long: the case then fails without a diagnosis
-// too, and its report says more. If it does not, the crash is the failure.
+// Called after a crash or a timeout. A diagnosis runs the kernel again, and wrong kernels as
+// hypotheses, and one of these runs may have crashed or timed out. Then the case also fails without
+// a diagnosis, and that report says more. If it passes, the crash is the failure.
 Finished CaseRunner::without_diagnosis(std::size_t i, const Death& crash) {
   auto again =
       process::ask<CaseAnswer>(worker_, tasks_[i].number, name_of(tasks_[i]), CaseRequest{false});

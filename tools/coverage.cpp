@@ -40,7 +40,8 @@ std::string coverage_text(const std::vector<Finished>& all) {
   const Table table = count_cases(all);
   std::size_t width = 28;
   for (const auto& [key, cells] : table.cells) width = std::max(width, key.first.size() + 2);
-  std::string text = fmt::format("\ncases that compared something\n{:<{}}{:<14}", "", width, "");
+  std::string text = fmt::format(
+      "\ncoverage: cases with at least one compared element\n{:<{}}{:<14}", "", width, "");
   for (const std::string& platform : table.platforms) text += fmt::format("{:>13}", platform);
   text += "\n";
   for (const auto& [key, cells] : table.cells) {
@@ -60,7 +61,7 @@ std::string features_text(const std::vector<Finished>& all) {
     for (const auto& [feature, count] : f.features) steps[feature][f.result.platform] += count;
   }
   if (steps.empty()) return "";
-  std::string text = fmt::format("\n{:<42}", "decode steps, by what they did");
+  std::string text = fmt::format("\n{:<42}", "decode steps by event");
   for (const std::string& platform : table.platforms) text += fmt::format("{:>13}", platform);
   text += "\n";
   for (auto& [feature, counts] : steps) {
@@ -84,7 +85,7 @@ std::vector<std::string> thin_coverage(const std::vector<Finished>& all, int lea
   for (const auto& [key, cells] : table.cells) {
     for (const std::string& platform : table.platforms) {
       const int cases = cell_of(cells, platform);
-      // Few rows have concurrent cases before the full tier.
+      // Few rows have concurrent cases before the full tier, so one case is enough there.
       if (cases >= (key.second.starts_with("concurrent") ? std::min(least, 1) : least)) continue;
       thin.push_back(fmt::format("{} {} {}: {}", key.first, key.second, platform, cases));
     }

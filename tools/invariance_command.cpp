@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// plumb invariance: whether a row's bits depend on the batch that it stands in. A report, no
-// verdict: the exit code is 0 whatever it finds.
+// plumb invariance: measures whether a row's bits depend on the batch around it. This is a report
+// and not a verdict: the exit code is 0.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -41,8 +41,8 @@ std::vector<std::int64_t> parse_sizes(const std::string& text) {
   return sizes;
 }
 
-// Rows and not cases: those with a concurrent case in an early tier stand for their op, unless
-// others are named.
+// One case per row. Unless the command line names cases, only rows that have a concurrent case
+// before the full tier are taken, as representatives of their op.
 std::vector<cases::Case> chosen_rows(const std::vector<cases::Case>& selected, bool named) {
   std::vector<cases::Case> rows;
   std::set<std::string> seen;
@@ -107,9 +107,9 @@ std::string summary_of(const std::vector<InvarianceResult>& all) {
                      count([&](const auto& r) { return !measured(r); }));
 }
 
-constexpr double kPluginTimeout = 300;  // seconds until it has introduced itself
+constexpr double kPluginTimeout = 300;  // limit in seconds for the plug-in to introduce itself
 
-// Under the contract of the plug-in, if there is one.
+// Measures the row under the contract of the plug-in, if there is one.
 InvarianceResult measure(const cases::Case& any, const std::string& platform,
                          const std::string& plugin, const std::vector<std::int64_t>& sizes) {
   cases::RunOptions options;
@@ -151,9 +151,9 @@ int invariance_command(const InvarianceArguments& arguments) {
       put(text_of(all.back()));
     }
   }
-  if (info && all.empty()) throw UsageError(info->text() + ": has the op of no selected case");
+  if (info && all.empty()) throw UsageError(info->text() + ": has no op of a selected case");
   if (all.empty())
-    throw UsageError("no selected row is of those that are measured: name it with --case");
+    throw UsageError("no selected row is measured by default: name a row with --case");
   put(summary_of(all));
   if (arguments.json.empty()) return 0;
   ordered_json json = ordered_json::array();

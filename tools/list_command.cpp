@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// plumb list: cases, or --ops, --arguments, --contracts, --platforms, --scenarios.
+// plumb list: lists cases, or with an option ops, arguments, contracts, platforms or scenarios.
 #include <fmt/format.h>
 
 #include "cases/studies/contract_table.h"
@@ -8,6 +8,7 @@
 #include "device/device.h"
 #include "process/worker.h"
 #include "tools/commands.h"
+#include "tools/output.h"
 #include "tools/own_ops_file.h"
 #include "tools/plugin.h"
 
@@ -15,7 +16,7 @@ namespace plumb::tools {
 
 namespace {
 
-constexpr double kProbeTimeout = 300;  // seconds
+constexpr double kProbeTimeout = 300;  // in seconds
 
 }  // namespace
 
@@ -28,36 +29,36 @@ int list_command(const ListArguments& arguments) {
   const auto has = [&](std::string_view op) { return !plugin || plugin->offers(op); };
   if (arguments.ops) {
     for (const cases::OpDefinition& op : cases::all_ops()) {
-      if (has(op.name)) fmt::print("{:<46}{}\n", op.name, op.summary);
+      if (has(op.name)) put_format("{:<46}{}\n", op.name, op.summary);
     }
     return 0;
   }
   if (arguments.arguments) {
-    fmt::print("{}", cases::arguments_page());
+    put_format("{}", cases::arguments_page());
     return 0;
   }
   if (arguments.contracts) {
-    fmt::print("{}", cases::contract_page());
+    put_format("{}", cases::contract_page());
     return 0;
   }
   if (arguments.platforms) {
     for (const std::string& name : device::known_platforms()) {
       const std::string why = device::why_unavailable(name);
-      fmt::print("{:<14}{}\n", name, why.empty() ? "available" : why);
+      put_format("{:<14}{}\n", name, why.empty() ? "available" : why);
     }
     return 0;
   }
   if (arguments.scenarios) {
-    for (const cases::Scenario& s : cases::all_scenarios()) fmt::print("{:<20}{}\n", s.name, s.why);
+    for (const cases::Scenario& s : cases::all_scenarios()) put_format("{:<20}{}\n", s.name, s.why);
     for (const cases::GraphModeName& mode : cases::graph_mode_names()) {
-      fmt::print("{:<20}decode steps: {}\n", mode.name, mode.why);
+      put_format("{:<20}decode steps: {}\n", mode.name, mode.why);
     }
     return 0;
   }
   for (const cases::AnyCase& which :
        select_any(arguments.selection, CaseKinds::ops_and_decode_steps).cases) {
     if (!has(which.op())) continue;
-    fmt::print("{}{}\n", which.id(), arguments.why ? "\n    " + which.row().why : "");
+    put_format("{}{}\n", which.id(), arguments.why ? "\n    " + which.row().why : "");
   }
   return 0;
 }

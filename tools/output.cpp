@@ -14,13 +14,13 @@ namespace plumb::tools {
 
 namespace {
 
-int put_error = 0;  // errno of the first failure
+int put_error = 0;  // errno of the first failed write
 
 }  // namespace
 
 void occupy_standard_descriptors() {
   for (int descriptor = 0; descriptor <= 2; ++descriptor) {
-    // Read-only, so that writing fails as it would have.
+    // Read-only, so that writing fails as with a closed descriptor.
     if (fcntl(descriptor, F_GETFD) == -1) static_cast<void>(open("/dev/null", O_RDONLY));
   }
 }
@@ -40,6 +40,7 @@ void finish_output() {
   const bool flushed = std::fflush(stdout) == 0;
   if (!flushed && put_error == 0) put_error = errno;
   if (flushed && !failed_before) return;
+  if (put_error == EPIPE) return;  // the reader wants no more
   throw std::runtime_error(fmt::format("cannot write standard output{}{}", put_error ? ": " : "",
                                        put_error ? std::strerror(put_error) : ""));
 }

@@ -1,23 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Standard output, checked: text that could not be written makes the command fail.
+// Checked standard output: text that could not be written makes the command fail.
 #pragma once
 
-#include <string>
+#include <fmt/format.h>
+
 #include <string_view>
+#include <utility>
 
 namespace plumb::tools {
 
-// Descriptors 0 to 2 that the caller closed would be given to the next file opened, and text meant
-// for a person would land in it. Writing to what takes their place fails.
+// Opens /dev/null for each of descriptors 0 to 2 that the caller closed. Otherwise the next opened
+// file would get such a descriptor, and text for the terminal would land in it. Writing to them
+// fails.
 void occupy_standard_descriptors();
 
-// Never throws: a run goes on without its text and still writes its reports.
+// Does not throw: a run whose text cannot be written still writes its reports.
 void put(std::string_view text);
-// The same for text that a reader waits for.
+template <class... Values>
+void put_format(fmt::format_string<Values...> text, Values&&... values) {
+  put(fmt::format(text, std::forward<Values>(values)...));
+}
+// As put, and flushes, for text that a reader waits for.
 void put_at_once(std::string_view text);
 
-// Throws std::runtime_error if any text of this process has not reached standard output.
+// Throws std::runtime_error if text of this process did not reach standard output. A reader that
+// closed the pipe (| head) wanted no more, and is no error.
 void finish_output();
 
 }  // namespace plumb::tools

@@ -26,15 +26,15 @@ namespace {
 using device::remote::is_python;
 using device::remote::PluginProcess;
 
-// By path.
+// By path of the plug-in.
 std::map<std::string, std::shared_ptr<PluginProcess>>& plugin_processes() {
   static std::map<std::string, std::shared_ptr<PluginProcess>> processes;
   return processes;
 }
 
-// What a process that has loaded the library says of it.
+// Answer of a process that has loaded a library.
 struct PluginAnswer {
-  std::string refused;  // why it is no plug-in; "": it is one
+  std::string refused;  // reason why it is not a plug-in; "": it is one
   std::string name, version;
   std::vector<std::string> ops;
 };
@@ -54,7 +54,7 @@ std::shared_ptr<PluginProcess> start_plugin(const std::string& path) {
 PluginInfo info_of_process(const std::string& path, const PluginProcess& process) {
   PluginInfo info{path, process.implementation().name, process.version(), {}};
   for (const device::OpEntry& entry : process.implementation().entries) {
-    if (entry.op != "occupancy_hog") info.ops.emplace_back(entry.op);  // plumb's own
+    if (entry.op != "occupancy_hog") info.ops.emplace_back(entry.op);  // plumb's own kernel
   }
   return info;
 }
@@ -138,7 +138,7 @@ cases::RunOptions with_plugin(cases::RunOptions options, const device::Plugin& p
 
 namespace {
 
-// Started if none runs.
+// The running process of a plug-in. It is started if there is none.
 const std::shared_ptr<PluginProcess>& running_process(const std::string& path) {
   std::shared_ptr<PluginProcess>& current = plugin_processes()[path];
   if (!current || current->has_died()) {
@@ -184,7 +184,7 @@ cases::StepPlugin step_plugin_process(const std::string& path) {
   const auto with_own = [current](std::string_view platform) -> const device::Implementation& {
     return current->with_own(platform);
   };
-  current->take_unsupported();  // of an earlier case
+  current->take_unsupported();  // discards refusals of an earlier case
   return {.plugin = &current->implementation(),
           .with_own = with_own,
           .open_device = with_plugin_process({}, path).open,
@@ -202,7 +202,7 @@ std::vector<std::string> take_plugin_notes() {
   if (plugin_processes().empty()) return device::take_float_notes();
   std::vector<std::string> all;
   for (const auto& [path, process] : plugin_processes()) {
-    if (!process) continue;  // it could not be started
+    if (!process) continue;  // the process could not be started
     const std::vector<std::string> notes = process->take_notes();
     all.insert(all.end(), notes.begin(), notes.end());
   }
@@ -217,8 +217,8 @@ std::optional<std::string> plugin_to_serve(int count, char** arguments) {
 void serve_plugin_process(const std::string& path) {
   const auto control = device::remote::take_control();
   if (!control) {
-    throw UsageError(
-        fmt::format("{} is for plumb itself: standard input is no socket", kServePlugin));
+    throw UsageError(fmt::format(
+        "{} is an internal command of plumb: standard input is not a socket", kServePlugin));
   }
   device::remote::serve_plugin(path, *control);
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The plumb command. Exit codes (DESIGN.md, decision 3): 0 passed, 1 failed or untrusted, 2 cannot
-// run; under --bisect "cannot say" is 125 and a usage error 128. Every error is one line on stderr.
+// run. Under --bisect, "cannot say" is 125 and a usage error 128. Every error is one line on
+// stderr.
 #include <malloc.h>
 
 #include <algorithm>
@@ -19,7 +20,7 @@
 #include "device/plain_line.h"
 #include "process/own_program.h"
 #include "process/worker.h"
-#include "tools/command_line.h"
+#include "tools/cli/command_line.h"
 #include "tools/output.h"
 #include "tools/plugin.h"
 #include "tools/selection.h"
@@ -40,7 +41,7 @@ int complain(const std::string& what, Trouble trouble, bool bisecting) {
   return trouble == Trouble::usage ? 128 : 125;
 }
 
-// The exit code for the exception in flight, after a line about it.
+// Prints a line about the current exception and returns its exit code.
 int answer_exception(bool bisecting) {
   using namespace plumb::tools;
   try {
@@ -56,7 +57,7 @@ int answer_exception(bool bisecting) {
   } catch (const std::bad_alloc&) {
     return complain("not enough memory", Trouble::cannot_say, bisecting);
   } catch (const std::system_error& error) {
-    // fmt::print to standard output, or anything else that asks the system.
+    // From an operation on standard output, or from another system call.
     const bool printing = std::ferror(stdout) != 0;
     return complain(
         printing ? "cannot write standard output: " + error.code().message() : error.what(),
@@ -66,8 +67,8 @@ int answer_exception(bool bisecting) {
   }
 }
 
-// A verdict takes hundreds of megabytes and gives them back. Kept by the process, they need not be
-// mapped and cleared for the next one, which would take as long as filling them.
+// A verdict allocates and frees hundreds of megabytes. If the process keeps this memory, the next
+// verdict need not map and clear it again, which takes as long as filling it.
 void keep_memory() {
 #ifdef __GLIBC__
   mallopt(M_MMAP_MAX, 0);
@@ -81,14 +82,16 @@ int main(int count, char** arguments) {
   using namespace plumb::tools;
   occupy_standard_descriptors();
   keep_memory();
-  // A file that reaches the limit of its size is an error of the write, and has a message.
+  // A reader that closes the pipe (| head) neither ends plumb nor changes its exit code.
+  std::signal(SIGPIPE, SIG_IGN);
+  // A file at its size limit then fails the write with a message, instead of a signal.
   std::signal(SIGXFSZ, SIG_IGN);
-  // Whoever started plumb may ignore it, and then no child's end could be awaited.
+  // The parent may have set SIGCHLD to be ignored, and then no child could be waited for.
   std::signal(SIGCHLD, SIG_DFL);
   plumb::process::remember_command_line(count, arguments);
   const bool bisecting = is_bisecting(count, arguments);
   try {
-    plumb::process::worker_role();  // throws if the environment is misleading
+    plumb::process::worker_role();  // throws if the worker's variables are inconsistent
     if (const auto library = plugin_to_serve(count, arguments)) {
       serve_plugin_process(*library);
       std::_Exit(0);  // threads of the plug-in may still run

@@ -5,16 +5,16 @@
     python3 tools/random_rows.py PLUMB OP --toml FILE [--seed 1] [--budget 0.1] [--fixed "placement=copy far_out_token_stride=32"]...
     python3 tools/random_rows.py PLUMB OP --toml FILE --sweep 500 [--seed 1] [--platform sim-sm90]...
 
-Each row starts as a row that the op has (FILE) and differs in one thing on purpose: a stride of its own, rows so far apart that they
-lie past 2^32 elements, all strides aligned or with gaps, another constant, another value of a parameter: one of other rows, a small
-one, a power of two or a neighbour of one, a prime, a number that 2 to 128 do not divide. Up to three other parameters are drawn
-with it; a value is drawn more often the fewer rows have it, so that values of two parameters meet in many ways. `plumb` says
-which rows exist (it refuses the others) and what they cost: `--budget` seconds a platform at most. With `--fixed` only rows with these
-values are drawn, one for each time it is said: what `plumb_kill_table --lazy` found to be seen by no row.
+Each row starts as a row of the op (FILE) with one thing changed on purpose: a stride of its own, rows so far apart that they
+lie past 2^32 elements, all strides aligned or with gaps, another constant, or another value of a parameter. Such a value comes
+from other rows, or is small, a power of two or its neighbour, a prime, or a number that 2 to 128 do not divide. Up to three other
+parameters are drawn as well. A value is drawn more often if few rows have it, so that many pairs of values meet. `plumb` refuses
+impossible rows, and measures the others: a row may cost at most `--budget` seconds per platform. With `--fixed`, one row is drawn
+for each set of fixed values. Use it for a lazy kernel that `plumb_kill_table --lazy` reports as seen by no row.
 
-With `--sweep` so many rows run, on all cores, and only those that fail are printed, with the first line of the failure: a right
-kernel fails in none of them. The last line counts the rows. A row that takes longer than TIMEOUT, or more memory than there is, is
-dear, and no failure. Exit code 1: a row failed.
+With `--sweep N`, N rows run on all cores. Only failing rows are printed, with the first line of the failure; a right kernel fails
+in none. The last line counts the rows. A row that takes longer than TIMEOUT, or runs out of memory, counts as "dear", not as
+failed. Exit code 1: a row failed.
 """
 
 import argparse
@@ -39,7 +39,7 @@ NOT_A_BASE = {"trivial", "known_bug", "eager_only"}
 NOT_DRAWN = {"name", "why", "tier", "concurrent", "trivial", "known_bug", "only", "golden", "eager_only", "seed"}
 TRIES = 30  # per row
 TIMEOUT = 2  # seconds; a row that takes longer is too dear
-# What such a row says, or one whose worker the system ended because memory ran out.
+# Failure lines of a row that takes too long or runs out of memory.
 DEAR = re.compile(r"^timeout: |signal 9|out of memory|out_of_memory|refused to reserve address space")
 
 
@@ -76,7 +76,7 @@ class Drawing:
         known = dict(re.findall(r"^  (\w+) = (-?\d+)$", text, re.M))
         return {name: int(value) for name, value in known.items()}
 
-    # The refusal of a stride that no op has lists those of this one.
+    # The error message about an unknown stride lists the strides of this op.
     def stride_members(self):
         page = ask(self.plumb, "list", "--arguments").stdout
         self.section = page.split(f"\n## {self.op}\n", 1)[1].split("\n## ", 1)[0]
@@ -87,7 +87,7 @@ class Drawing:
             found[kind] = names.split(", ") if names else []
         return found
 
-    # Floors and scales that engines write into their kernels are choices of a contract (DESIGN 19), and not drawn.
+    # Floors and scales that engines hard-code in their kernels are choices of a contract (DESIGN 19), so they are not drawn.
     def real_members(self):
         names = re.findall(r"^\| `(\w*eps|sm_scale|softmax_scale|head_scale|routed_scaling_factor|post_mult)` \| real", self.section, re.M)
         return sorted(set(names))
@@ -97,8 +97,8 @@ class Drawing:
         weights = [1 / (1 + 4 * self.used.get((key, value), 0)) for value in values]
         return self.random.choices(values, weights)[0]
 
-    # What the rows have to have between them: each stride far and wide by itself, all strides aligned, all with gaps, and
-    # each parameter several times at values of its own.
+    # Changes that the rows must cover: each stride alone far and with a gap, all strides aligned, all with gaps, and each
+    # parameter several times with another value.
     def wanted(self):
         rows = [{f"far_{member}": 32} for member in self.strides["far"]]
         rows += [{f"gap_{member}": self.random.choice(GAPS), **self.uneven()} for member in self.strides["gap"] for _ in range(2)]
@@ -110,12 +110,12 @@ class Drawing:
         rows += [{name: None} for name in self.pools for _ in range(2)]
         return [row for row in rows if row]
 
-    # A parameter or two at values that 8 does not divide.
+    # One or two parameters with values that are mostly not multiples of 8.
     def uneven(self):
         names = self.random.sample(list(self.pools), min(len(self.pools), self.random.randint(1, 2)))
         return {name: self.random.choice(UNEVEN) for name in names}
 
-    # `fixed`: None stands for a value of the pool.
+    # `fixed`: values of parameters; None means a value from the pool.
     def draw(self, fixed):
         base = self.random.choice(self.rows)
         row = {key: value for key, value in base.items() if key not in NOT_DRAWN}
@@ -146,7 +146,7 @@ def text_of(rows, op=None):
     return "\n".join(lines)
 
 
-# "placement=copy tokens=3 eps=0.3"
+# Parses "placement=copy tokens=3 eps=0.3".
 def values_of(text, words):
     def value(name, word):
         if name in words:
@@ -162,7 +162,7 @@ def outcome_and_line(case):
 
 
 def tried(plumb, op, row, folder, platforms=()):
-    """Outcome, seconds of its slowest platform, and what was said of a row that is refused or failed."""
+    """Runs a row. Returns outcome, seconds on the slowest platform, and the message of a refusal or failure."""
     file, report = folder / f"{row['name']}.toml", folder / f"{row['name']}.json"
     file.write_text(text_of([row], op))
     words = ["--cases", str(file), "--case", f"{op}/*/eager", "--goldens", "", "--json", str(report), "--no-diagnosis", "--timeout", str(TIMEOUT), "-j", "1"]
@@ -171,13 +171,13 @@ def tried(plumb, op, row, folder, platforms=()):
         return "refused", 0, said.stderr
     cases = json.loads(report.read_text())["cases"]
     bad = [outcome_and_line(case) for case in cases if case["outcome"] != "passed"]
-    bad.sort(key=lambda one: one[0] != "failed")  # a wrong result on one platform counts, though another was too dear
+    bad.sort(key=lambda one: one[0] != "failed")  # a failure on one platform counts more than "dear" on another
     outcome, line = (bad or [("passed", "")])[0]
     return outcome, max(case["seconds"] for case in cases), line
 
 
 def outcome_of(plumb, op, row, must_keep, folder, platforms=()):
-    """As tried(). Unless it must keep them, a row does without the strides that it lacks."""
+    """As tried(). Unless must_keep, strides that change nothing in this row are dropped from it."""
     while True:
         outcome, seconds, said = tried(plumb, op, row, folder, platforms)
         useless = re.search(r"(\w+) = \d+ changes nothing", said)
@@ -187,11 +187,11 @@ def outcome_of(plumb, op, row, must_keep, folder, platforms=()):
 
 
 def named(name, drawn):
-    return {"name": name, "why": "Drawn by tools/random_rows.py.", "eager_only": True, "golden": False, **drawn}
+    return {"name": name, "why": "Drawn by tools/random_rows.py: another row of this op with one size, stride or constant changed, and up to three other parameters drawn.", "eager_only": True, "golden": False, **drawn}
 
 
 def sweep(drawing, count, platforms, folder):
-    """Runs so many rows of all that wanted() asks for, again and again. Returns how many failed."""
+    """Runs `count` rows with the changes of wanted(), repeated as needed. Returns the number of failed rows."""
     counts = dict.fromkeys(("passed", "failed", "untrusted", "refused", "dear"), 0)
     ran = ("passed", "failed", "untrusted")
 
@@ -260,7 +260,7 @@ def main():
             else:
                 if arguments.fixed:
                     print(f"no row with {fixed}: {said}", file=sys.stderr)
-    for row in failed:  # a kernel, or what the row says, is wrong
+    for row in failed:  # the kernel or the row is wrong
         print(f"failed: {row}", file=sys.stderr)
     return 1 if failed else 0
 

@@ -2,11 +2,12 @@
 #include "tools/report.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <map>
+
+#include "diagnosis/diagnosis.h"
+#include "process/terminal.h"
 
 namespace plumb::tools {
 
@@ -26,7 +27,8 @@ std::string headline(const Finished& finished, const Style& style) {
   return fmt::format("{}  {}   {}\n", word, result.id, result.platform);
 }
 
-// What stands in the lines of the failure already is not said again.
+// The diagnosis, without its sentence about the pattern of wrong rows if the failure's lines
+// contain that sentence already.
 std::string diagnosis_line(const cases::CaseResult& result) {
   const std::size_t end = result.diagnosis.find("; ");
   const auto& lines = result.failures.front().lines;
@@ -79,13 +81,13 @@ std::string phase_shares(const std::vector<Finished>& all) {
     sum.judge += f.result.phases.judge;
   }
   const double total = sum.fill + sum.reference + sum.device + sum.judge;
-  if (total == 0) return "";  // a report that was read back does not have them
+  if (total == 0) return "";  // a report that was read from a file has no times
   return fmt::format("time    fill {:.0f} %, reference {:.0f} %, device {:.0f} %, judge {:.0f} %\n",
                      100 * sum.fill / total, 100 * sum.reference / total, 100 * sum.device / total,
                      100 * sum.judge / total);
 }
 
-// Nobody is to take a sample for a comparison of every row.
+// States how many rows were judged, so that a sample is not taken for a full comparison.
 std::string sampled_text(const std::vector<Finished>& all) {
   const SampledCases sampled = sampled_cases(all);
   if (sampled.cases == 0) return "";
@@ -107,7 +109,8 @@ std::string declarations_text(const std::vector<Finished>& all) {
   return text;
 }
 
-// How many cases have their golden's bits, and what is about to leave its bound.
+// Counts of cases by their difference from their golden (a stored earlier result), and the cases
+// whose difference is close to its bound.
 std::string golden_text(const std::vector<Finished>& all, const Style& style) {
   std::map<golden::Agreement, int> counts;
   std::string near;
@@ -190,10 +193,7 @@ std::string Style::paint(std::string_view text, std::string_view code) const {
   return color ? fmt::format("\033[{}m{}\033[0m", code, text) : std::string(text);
 }
 
-Style style_of(int file_descriptor) {
-  const char* no_color = std::getenv("NO_COLOR");
-  return {isatty(file_descriptor) == 1 && !(no_color && *no_color)};
-}
+Style style_of(int file_descriptor) { return {process::has_color(file_descriptor)}; }
 
 std::string failure_text(const Finished& finished, const Style& style) {
   constexpr std::size_t kMostLines = 12;
@@ -210,7 +210,8 @@ std::string failure_text(const Finished& finished, const Style& style) {
           fmt::format("      ... and {} more lines, all in the JSON\n", first.lines.size() - shown);
     }
     text += "      at " + first.context + "\n";
-    if (!result.diagnosis.empty()) text += "      " + diagnosis_line(result) + "\n";
+    const std::string diagnosis = diagnosis_line(result);
+    if (!diagnosis.empty() && diagnosis != cases::kNoFault) text += "      " + diagnosis + "\n";
     for (const std::string& line : finished.contrast) text += "      " + line + "\n";
     if (!result.right_under.empty()) text += "      " + right_if(result.right_under) + "\n";
     if (!result.passes_under.empty()) text += "      " + passes_if(result.passes_under) + "\n";
@@ -235,10 +236,15 @@ std::string summary_text(const std::vector<Finished>& all, double seconds, const
                       count(all, Outcome::skipped), count(all, Outcome::known_bug), all.size(),
                       seconds);
   if (proves_nothing(all)) {
-    text += "only trivial cases passed, which proves nothing (plumb show says which they are)\n";
+    text += "only trivial cases passed, and these could not have failed (plumb show names them)\n";
   }
   return text + declarations_text(all) + skip_reasons(all) + noted_text(all) + sampled_text(all) +
          golden_text(all, style) + slowest(all) + phase_shares(all);
+}
+
+std::string text_of(const RunOrigin& origin, std::string_view name) {
+  const auto found = std::ranges::find(origin, name, &RunOrigin::value_type::first);
+  return found == origin.end() ? "" : found->second;
 }
 
 std::string text_of(const Interruption& interruption, std::size_t done) {

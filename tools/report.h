@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a run prints and writes: failures, summary, coverage table, JSON, JUnit.
+// Reports of a run: failures, summary, coverage table, JSON, JUnit.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -19,29 +20,29 @@
 
 namespace plumb::tools {
 
-// A finished case and the line that repeats it.
+// A finished case, and the command line that repeats it.
 struct Finished {
   cases::CaseResult result;
-  std::vector<cases::Finding> findings = {};  // of a decode step: the failure for machines
+  std::vector<cases::Finding> findings = {};  // of a decode step, machine-readable
   golden::GoldenComparison golden;
   std::string op, row, scenario;
   std::string reproduce;
-  std::vector<std::string> contrast = {};    // what fails and what passes, a statement a line
-  std::vector<std::string> notes = {};       // what the plug-in did that does not fail the case
-  std::vector<TensorPicture> pictures = {};  // of wrong tensors, if the case is of an op
+  std::vector<std::string> contrast = {};    // statements about what fails and what passes
+  std::vector<std::string> notes = {};       // remarks about the plug-in that do not fail the case
+  std::vector<TensorPicture> pictures = {};  // of wrong tensors, for cases of ops
   std::string dump = {};          // folder of the failed launch's tensors (--dump); "": none
-  std::string dump_trouble = {};  // why there is none
+  std::string dump_trouble = {};  // reason why there is no folder
   double seconds = 0;
-  bool trivial = false;  // its row says that a pass proves little
+  bool trivial = false;  // the row is marked: a pass proves little
   std::map<std::string, std::int64_t, std::less<>> features =
-      {};  // of a decode step: how many did so
+      {};  // of a decode step: number of steps per feature
 };
 
-// A run that ended before its last case.
+// Why and how a run ended before its last case.
 struct Interruption {
   std::string why;  // "SIGINT", "cannot start a worker process: Too many open files"
   int exit_code = 0;
-  std::size_t cases = 0;  // that were selected
+  std::size_t cases = 0;  // number of selected cases
 };
 // "interrupted by SIGINT: 5 of 40 cases done"
 std::string text_of(const Interruption& interruption, std::size_t done);
@@ -50,45 +51,52 @@ struct Style {
   bool color = false;
   std::string paint(std::string_view text, std::string_view code) const;
 };
-// Colour on a terminal, unless NO_COLOR is set.
+// Colour as process::has_color() says.
 Style style_of(int file_descriptor);
 
-// The block that a failed, untrusted or unexpectedly passing case prints; "" for a pass.
+// Text about a failed, untrusted or unexpectedly passing case; "" for a pass.
 std::string failure_text(const Finished& finished, const Style& style);
 
 // Counts per outcome, slowest cases, time per phase.
 std::string summary_text(const std::vector<Finished>& all, double seconds, const Style& style);
 
-// The declaration under which most of an op's failed cases are right. Of several the smallest.
+// The declaration under which most failed cases of an op are right. Of several, the smallest.
 struct MissingDeclaration {
   std::string op;
   cases::Alternative declaration;
-  int right = 0, failed = 0;  // cases
+  int right = 0, failed = 0;  // numbers of cases
 
   // "21 of 23 failed cases of rms_norm are right under rounding = twice: declare …"
   std::string text() const;
 };
-// Of all platforms, or of one.
+// Over all platforms, or for one.
 std::vector<MissingDeclaration> missing_declarations(const std::vector<Finished>& all,
                                                      std::string_view platform = {});
 
-// Cases that judged a sample of their rows, and what of these.
+// Cases that judged a sample of their rows, and the sum of the samples.
 struct SampledCases {
   int cases = 0;
   cases::Sample sum;
 };
 SampledCases sampled_cases(const std::vector<Finished>& all);
 
-// 0 all passed, 1 something failed or was untrusted, 2 nothing but skips.
-// Passed cases, all of rows that say that a pass proves little.
+// Whether cases passed, but all of them belong to trivial rows: rows marked because a pass proves
+// little.
 bool proves_nothing(const std::vector<Finished>& all);
+// 1: a case failed or was untrusted. 2: no case passed, failed or was a known bug; all were
+// skipped. 0: otherwise.
 int exit_code(const std::vector<Finished>& all);
 
-// A share of a run: which of the whole run's cases, numbered from 0, these are.
+// A shard of a run: its index, and the numbers (from 0) of its cases in the whole run.
 struct ShareOfRun {
   std::size_t index = 0, total = 1;
   std::vector<std::size_t> numbers = {};
 };
+
+// Where and when a run was, name and text (tools/run/run_origin.h).
+using RunOrigin = std::vector<std::pair<std::string, std::string>>;
+// "" without such a name.
+std::string text_of(const RunOrigin& origin, std::string_view name);
 
 struct RunReport {
   std::vector<Finished> all;
@@ -96,26 +104,25 @@ struct RunReport {
   std::uint64_t seed = 0;
   std::optional<PluginInfo> plugin = {};
   std::optional<Interruption> interruption = {};
-  // Where and when it ran, name and text (tools/run/run_origin.h).
-  std::vector<std::pair<std::string, std::string>> origin = {};
+  RunOrigin origin = {};
   std::optional<ShareOfRun> share = {};
-  std::optional<int> code = {};       // in place of exit_code(all)
-  std::int64_t without_pictures = 0;  // cases whose pictures were left out when they were written
+  std::optional<int> code = {};       // replaces exit_code(all)
+  std::int64_t without_pictures = 0;  // cases whose pictures were left out when written
 };
 
-// Machine-readable. An interrupted run has the member "interrupted" and its exit code. Equal runs
-// give equal text but for the members named "seconds", and "run", which has the origin.
+// An interrupted run has the member "interrupted" and its exit code. Equal runs give equal text,
+// except for members named "seconds" and for "run", which has the origin.
 std::string to_json(const RunReport& report);
-// One case of it, on one line.
+// One case of the report, on one line.
 std::string to_json_line(const Finished& finished);
 std::string escape_xml(std::string_view text);
 std::string to_junit(const std::vector<Finished>& all,
                      const std::optional<Interruption>& interruption = std::nullopt);
 
-// Throws UsageError if a file of this name cannot be made. Leaves nothing behind.
+// Throws UsageError if the file cannot be created. Leaves no file behind.
 void check_writable(const std::string& path);
-// Writes beside `path` and renames, so that a full disk leaves the old file. Throws
-// std::runtime_error.
+// Writes a temporary file next to `path` and renames it, so that a full disk keeps the old file.
+// Throws std::runtime_error.
 void write_file(const std::string& path, const std::string& text);
 
 }  // namespace plumb::tools

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The reports that machines read: JSON and JUnit.
+// Machine-readable reports: JSON and JUnit.
 #include <fmt/format.h>
 #include <plumb/plumb_ops.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -17,7 +16,10 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "tools/golden/drift_json.h"
 #include "tools/report.h"
+#include "tools/run/failure_groups.h"
+#include "tools/run/report_number.h"
 #include "tools/selection.h"
 
 namespace plumb::tools {
@@ -26,23 +28,19 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// JSON has no infinity: an unbounded ratio (an error where the bound is 0, a NaN) is the text
-// "inf".
-ordered_json number(double value) {
-  if (std::isfinite(value)) return value;
-  return std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
-}
-
 ordered_json to_json(const cases::TensorReport& report) {
-  ordered_json json{{"tensor", report.tensor},         {"rows_compared", report.rows_compared},
-                    {"wrong_rows", report.wrong_rows}, {"wrong_elements", report.wrong_elements},
-                    {"margin", number(report.margin)}, {"flips", report.flips},
+  ordered_json json{{"tensor", report.tensor},
+                    {"rows_compared", report.rows_compared},
+                    {"wrong_rows", report.wrong_rows},
+                    {"wrong_elements", report.wrong_elements},
+                    {"margin", report_number(report.margin)},
+                    {"flips", report.flips},
                     {"pattern", report.pattern}};
   if (report.worst) {
     json["worst"] = {{"at", report.worst->coordinates},
-                     {"expected", number(report.worst->expected)},
-                     {"got", number(report.worst->got)},
-                     {"bound", number(report.worst->bound)}};
+                     {"expected", report_number(report.worst->expected)},
+                     {"got", report_number(report.worst->got)},
+                     {"bound", report_number(report.worst->bound)}};
   }
   return json;
 }
@@ -55,7 +53,7 @@ ordered_json to_json(const cases::Failure& failure) {
   return json;
 }
 
-// Over all verdicts.
+// Sum over all verdicts.
 ordered_json to_json(const cases::Sample& sample) {
   return {{"rows", sample.rows},
           {"judged", sample.judged},
@@ -68,14 +66,7 @@ ordered_json to_json(const golden::GoldenComparison& comparison) {
   if (!comparison.toolchain.empty()) json["other_toolchain"] = comparison.toolchain;
   if (!comparison.lines.empty()) json["lines"] = comparison.lines;
   for (const golden::TensorDrift& drift : comparison.drifts) {
-    json["drift"].push_back({{"tensor", drift.tensor},
-                             {"rows_moved", drift.rows_moved},
-                             {"rows", drift.rows},
-                             {"stored_elements_moved", drift.elements_moved},
-                             {"ulp", number(drift.ulp)},
-                             {"where", drift.where}});
-    if (drift.of_bound >= 0) json["drift"].back()["of_bound"] = number(drift.of_bound);
-    if (!drift.other.empty()) json["drift"].back()["other"] = drift.other;
+    json["drift"].push_back(drift_to_json(drift));
   }
   return json;
 }
@@ -92,7 +83,7 @@ ordered_json to_json(const MissingDeclaration& missing) {
   return json;
 }
 
-ordered_json to_json(const std::vector<std::pair<std::string, std::string>>& origin) {
+ordered_json to_json(const RunOrigin& origin) {
   ordered_json json = ordered_json::object();
   for (const auto& [name, text] : origin) json[name] = text;
   return json;
@@ -110,6 +101,7 @@ ordered_json to_json(const Finished& finished, bool with_pictures) {
                     {"seconds", finished.seconds},
                     {"reproduce", finished.reproduce}};
   if (finished.trivial) json["trivial"] = true;
+  if (is_failure(finished)) json["signature"] = signature_of(finished);
   if (!finished.dump.empty()) json["dump"] = finished.dump;
   if (!finished.dump_trouble.empty()) json["dump_trouble"] = finished.dump_trouble;
   if (!finished.notes.empty()) json["notes"] = finished.notes;
@@ -128,9 +120,9 @@ ordered_json to_json(const Finished& finished, bool with_pictures) {
   for (const cases::TensorSummary& tensor : result.tensors) {
     json["tensors"].push_back({{"tensor", tensor.tensor},
                                {"elements_compared", tensor.elements_compared},
-                               {"margin", number(tensor.margin)},
-                               {"observability", number(tensor.observability)},
-                               {"most_observable", number(tensor.most_observable)},
+                               {"margin", report_number(tensor.margin)},
+                               {"observability", report_number(tensor.observability)},
+                               {"most_observable", report_number(tensor.most_observable)},
                                {"flips", tensor.flips}});
     if (!tensor.flip.empty()) json["tensors"].back()["first_flip"] = tensor.flip;
     if (tensor.sample.rows > 0) json["tensors"].back()["sample"] = to_json(tensor.sample);
@@ -155,8 +147,8 @@ ordered_json to_json(const Finished& finished, bool with_pictures) {
   return json;
 }
 
-// The cases whose pictures a report holds. One wrong line fails hundreds of cases, whose pictures
-// are alike: five of each op, scenario and tensor will do.
+// Cases whose pictures are in the report. One wrong line fails hundreds of cases with similar
+// pictures, so five per op, scenario and tensor are enough, and 150 in all.
 std::set<const Finished*> with_pictures(const std::vector<Finished>& all) {
   constexpr std::size_t kMostCases = 150;
   constexpr int kMostAlike = 5;
@@ -179,7 +171,7 @@ std::string margins(const cases::CaseResult& result) {
   return text;
 }
 
-// What CI systems show of a failure without a click.
+// The text that CI systems show without a click.
 std::string first_finding(const cases::CaseResult& result) {
   const bool named = !result.failures.empty() && !result.failures.front().lines.empty();
   if (!named) return result.reason.empty() ? std::string(name_of(result.outcome)) : result.reason;
@@ -203,7 +195,7 @@ std::string testcase_xml(const Finished& finished) {
   return text + "    </testcase>\n";
 }
 
-// Properties of a suite: of its cases alone.
+// Properties of a suite, from the cases of its platform.
 std::string declarations_xml(const std::vector<Finished>& all, std::string_view platform) {
   std::string text;
   for (const MissingDeclaration& one : missing_declarations(all, platform)) {
@@ -213,7 +205,7 @@ std::string declarations_xml(const std::vector<Finished>& all, std::string_view 
   return text.empty() ? "" : "    <properties>\n" + text + "    </properties>\n";
 }
 
-// A test that ended with an error, so that no reader takes the file for a whole run.
+// A test with an error, so that the file is not taken for a complete run.
 std::string interruption_xml(const Interruption& interruption, std::size_t done) {
   return fmt::format(
       "  <testsuite name=\"plumb run\" tests=\"1\" failures=\"0\" errors=\"1\" skipped=\"0\">\n"
@@ -238,7 +230,7 @@ std::string escape_xml(std::string_view text) {
       case '>': escaped += "&gt;"; break;
       case '&': escaped += "&amp;"; break;
       case '"': escaped += "&quot;"; break;
-      // XML has no way to write the other control characters.
+      // XML cannot represent the other control characters.
       default: escaped += static_cast<unsigned char>(c) < 0x20 && c != '\n' ? '?' : c;
     }
   }
@@ -289,7 +281,7 @@ std::string to_json(const RunReport& report) {
   const auto left_out =
       std::ranges::count_if(all, has_pictures) - std::ssize(pictured) + without_pictures;
   if (left_out > 0) json["cases_without_pictures"] = left_out;
-  // Paths in a command line need not be UTF-8, but JSON does.
+  // Paths in a command line need not be UTF-8, but JSON must be.
   return json.dump(1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }
 
@@ -332,7 +324,7 @@ void check_writable(const std::string& path) {
   require(std::filesystem::is_directory(beside, error), "there is no folder " + beside);
   const std::string& touched = is_replaced(path) ? beside : path;
   const bool allowed = access(touched.c_str(), W_OK) == 0;
-  const std::string why = std::strerror(errno);  // of this call: an argument could come before it
+  const std::string why = std::strerror(errno);  // read at once: a later call may change errno
   require(allowed, why);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The fields of results as they cross the channel of a worker and stand in the journal of a
-// bisection. Each struct lists them once. Senders and receivers include tools/result_codec.h.
+// Lists the fields of result structs for the messages of workers and the journal of a bisection,
+// each struct once. Senders and receivers include only tools/result_codec.h.
 #pragma once
 
 #include <string>
@@ -42,7 +42,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TensorSummary, tensor, elements_compared, mar
                                    most_observable, zero_share, flips, flip, sample)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Phases, fill, reference, device, judge)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Alternative, contract, numerics)
-// Not `evidence` and not `known_verdicts`: only the process that ran the case uses them.
+// Without `evidence` and `known_verdicts`, which only the process that ran the case uses.
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(CaseResult, id, platform, outcome, reason, lacked_memory,
                                    failures, tensors, points, launches, comparisons, phases,
                                    diagnosis, right_under, passes_under, failed_at)
@@ -61,8 +61,12 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ReplayDifference, from, step, part, call, op,
 namespace plumb::golden {
 
 PLUMB_ENUM_BY_NAME(Agreement, 6)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TensorStatistics, non_finite, mean, norm, least, greatest,
+                                   least_at, greatest_at)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(MovedElement, row, column, was, is, ulp)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TensorDrift, tensor, rows, rows_moved, elements, elements_moved,
-                                   ulp, of_bound, where, histogram, other)
+                                   ulp, of_bound, where, histogram, other, moved_rows, largest, was,
+                                   is, difference, estimated, columns, rejected)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(GoldenComparison, agreement, toolchain, drifts, lines)
 
 }  // namespace plumb::golden

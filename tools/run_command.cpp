@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// plumb run: every selected case on every selected platform, several side by side, reported in
+// plumb run: runs every selected case on every selected platform, several at a time, and reports in
 // order.
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
-#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <memory>
@@ -38,7 +37,8 @@ namespace {
 
 int code_for_bisect(int code) { return code == 2 ? 125 : code; }
 
-// Under --bisect "untrusted" cannot say either; only a real failure is bad.
+// Exit code under --bisect: 1 (bad) only after a real failure. Untrusted or skipped cases give 125
+// (cannot say).
 int bisect_code(const std::vector<Finished>& all) {
   const auto any = [&](cases::Outcome outcome) {
     return std::any_of(all.begin(), all.end(),
@@ -49,8 +49,7 @@ int bisect_code(const std::vector<Finished>& all) {
   return code_for_bisect(exit_code(all));
 }
 
-// A real device takes turns between the processes that use it, and the memory of all of them has to
-// fit.
+// Limit of jobs on a real device: it serves processes in turn, and the memory of all must fit.
 int most_jobs_on(const std::string& platform) {
   constexpr int kMost = 8;
   constexpr std::size_t kOfOneCase = std::size_t{16} << 30;
@@ -69,24 +68,24 @@ int jobs_of(const RunArguments& arguments, const SelectedAny& selected, int core
   return jobs;
 }
 
-// 1 if a cell of the coverage table has too few cases: they may have vanished without a failure.
+// 1 if a cell of the coverage table has too few cases, because cases may disappear without a
+// failure.
 int coverage_code(const std::vector<Finished>& all, int least) {
   const std::vector<std::string> thin = thin_coverage(all, least);
   for (const std::string& cell : thin) {
-    fmt::print(stderr, "plumb: fewer than {} cases compared something: {}\n", least, cell);
+    fmt::print(stderr, "plumb: fewer than {} cases with a compared element: {}\n", least, cell);
   }
   return thin.empty() ? 0 : 1;
 }
 
-// A library that cannot be used is better known before the first case.
+// Reports an unusable library before the first case.
 PluginInfo find_plugin(const RunArguments& arguments) {
   const std::string& path = arguments.selection.plugin;
   return arguments.in_process ? info_of(path, loaded_plugin(path))
                               : probe_plugin(path, arguments.timeout);
 }
 
-// With a plug-in, decode steps and the cases of the ops that it offers: only these count as its
-// coverage.
+// With a plug-in, only decode steps and cases of the ops that it offers count as coverage.
 std::vector<Finished> offered(const std::vector<Finished>& all, const RunArguments& arguments) {
   std::vector<Finished> some;
   std::copy_if(all.begin(), all.end(), std::back_inserter(some), [&](const Finished& finished) {
@@ -96,13 +95,13 @@ std::vector<Finished> offered(const std::vector<Finished>& all, const RunArgumen
   return some;
 }
 
-// What a run has done, and why it did not go on.
+// Results of a run, and the reason if it ended early.
 struct RunRecord {
   std::vector<Finished> all;
   std::optional<Interruption> interruption;
 };
 
-// All that a report of this run says but for its cases.
+// The report of this run without its cases.
 RunReport report_of(const RunArguments& arguments, const SelectedAny& selected,
                     std::optional<ShareOfRun> share, RunOrigin origin) {
   if (!origin.empty()) add_kernels(selected.platforms, arguments.selection.plugin, origin);
@@ -153,8 +152,8 @@ int code_of(const RunRecord& run, const RunArguments& arguments) {
                   coverage_code(offered(run.all, arguments), arguments.least_coverage));
 }
 
-// With a plug-in, decode steps run if they are named: most of their calls are of plumb's own
-// kernels.
+// Kinds of cases to select. With a plug-in, decode steps run only if they are named, because most
+// of their calls use plumb's own kernels.
 CaseKinds kinds_of(const Selection& selection) {
   const auto names_steps = [](const std::string& pattern) {
     return pattern.starts_with(cases::kDecodeStep);
@@ -174,7 +173,7 @@ std::vector<Task> tasks_of(const SelectedAny& selected) {
   return tasks;
 }
 
-// Leaves the shard's own tasks.
+// Removes the tasks of other shards.
 std::optional<ShareOfRun> take_share(std::vector<Task>& tasks, const SelectedAny& selected,
                                      const RunArguments& arguments) {
   std::optional<Shard> shard = shard_of_environment();
@@ -188,8 +187,8 @@ std::optional<ShareOfRun> take_share(std::vector<Task>& tasks, const SelectedAny
   return share;
 }
 
-// An error in the middle of a run loses no result: the run ends with reports of what is done. In
-// front of the first result it is an error of the command.
+// Runs all tasks. After an error in the middle, the run ends with a report of the finished cases.
+// An error before the first result is an error of the command.
 void report_all(const std::vector<Task>& tasks, const RunArguments& arguments, int jobs,
                 cases::Tier tier, RunRecord& run) {
   try {
@@ -206,7 +205,7 @@ void report_all(const std::vector<Task>& tasks, const RunArguments& arguments, i
   }
 }
 
-// Ctrl-C and requests to end end the run with reports of what is done.
+// A signal ends the run with reports of the finished cases.
 RunRecord run_tasks(const std::vector<Task>& tasks, const SelectedAny& selected, int jobs,
                     RunArguments& arguments) {
   RunRecord run;
@@ -232,7 +231,8 @@ SelectedAny select_cases(const RunArguments& arguments) {
   return selected;
 }
 
-// Threads of the reference in each of the processes that run cases side by side.
+// Sets the number of reference threads so that all processes together use every core. Returns the
+// number of jobs.
 int share_cores(const RunArguments& arguments, const SelectedAny& selected) {
   const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   const int jobs = jobs_of(arguments, selected, cores);
@@ -246,11 +246,11 @@ int serve_run(const RunArguments& arguments) {
   return serve_cases(tasks_of(selected), arguments, selected.tier);
 }
 
-// Which of the selected cases are this command's, and which of these are done.
+// The tasks of this command, split into finished and remaining ones.
 struct PlannedRun {
   std::vector<Task> tasks;
   ResumedRun parts;
-  RunReport report;  // without cases
+  RunReport report;  // report without cases
 };
 PlannedRun plan_run(const RunArguments& arguments, const SelectedAny& selected, RunOrigin origin) {
   PlannedRun plan{.tasks = tasks_of(selected)};
@@ -262,7 +262,8 @@ PlannedRun plan_run(const RunArguments& arguments, const SelectedAny& selected, 
   return plan;
 }
 
-// Runs what is left, and completes the report. The tasks beside it are those of the results.
+// Runs the remaining tasks and completes the report. Returns the record and the tasks of its
+// results.
 std::pair<RunRecord, std::vector<Task>> carry_out(PlannedRun& plan, const SelectedAny& selected,
                                                   int jobs, RunArguments& arguments) {
   RunRecord run = run_tasks(plan.parts.left, selected, jobs, arguments);
@@ -279,13 +280,11 @@ std::pair<RunRecord, std::vector<Task>> carry_out(PlannedRun& plan, const Select
 
 int run_command(RunArguments arguments) {
   const auto start = std::chrono::steady_clock::now();
-  // Whoever reads the text may stop reading: the reports and the exit code are still wanted.
-  std::signal(SIGPIPE, SIG_IGN);
   arguments.seed = parse_seed(arguments.seed_text);
   if (process::is_worker()) return serve_run(arguments);
   const bool has_report = !arguments.json.empty() || !arguments.html.empty();
   RunOrigin origin = has_report ? origin_of_process() : RunOrigin();
-  // A second signal ends plumb at once, and with it the workers.
+  // A second signal ends plumb and its workers at once.
   const process::Interrupts interrupts(process::Interrupts::Second::ends_at_once);
   const SelectedAny selected = select_cases(arguments);
   PlannedRun plan = plan_run(arguments, selected, std::move(origin));
@@ -306,7 +305,7 @@ int run_command(RunArguments arguments) {
   }
   const auto [run, tasks] = carry_out(plan, selected, jobs, arguments);
   const int code = code_of(run, arguments);
-  // The reports first: standard output may be a pager that nobody reads to its end.
+  // Reports are written first, because standard output may block in a pager.
   std::exception_ptr not_written;
   try {
     write_reports(run, arguments, std::move(plan.report));

@@ -30,7 +30,7 @@ cases::Tier parse_tier(const std::string& name) {
   throw UsageError(fmt::format("--tier is smoke, default or full, not \"{}\"", name));
 }
 
-// A pattern that spells a whole case runs it in whatever tier it lies.
+// A pattern that is a whole case name selects the case in any tier.
 bool names_exactly(const std::string& pattern, const std::string& id) { return pattern == id; }
 
 void apply_settings(const std::vector<std::string>& settings, cases::AnyCase& which) {
@@ -60,16 +60,26 @@ void require_op(const std::string& op) {
   }
 }
 
-// Of a file that somebody wrote. A device goes on without an end.
+// Limit for a file of the user. A device file may have no end.
 constexpr std::size_t kMostBytes = std::size_t{16} << 20;
 
-// Of a recorded call, which has the bytes of its inputs? What cannot be read, read_file() names.
+// Whether the file is a recorded call. If it cannot be read, read_file() reports it later.
 bool has_recorded_call(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::string begin(64, '\0');
   file.read(begin.data(), static_cast<std::streamsize>(begin.size()));
   begin.resize(static_cast<std::size_t>(std::max<std::streamsize>(file.gcount(), 0)));
   return cases::is_recorded_file(begin);
+}
+
+// A pipe has its bytes once, and every worker process reads the file again.
+void require_regular_file(const std::string& path) {
+  std::error_code error;
+  const auto status = std::filesystem::status(path, error);
+  if (error || std::filesystem::is_regular_file(status)) return;
+  if (std::filesystem::is_directory(status)) return;  // read_file() says so
+  throw UsageError(
+      fmt::format("cannot read {}: --cases wants a regular file", process::shell_quoted(path)));
 }
 
 cases::CaseFile read_case_file(const std::string& path) {
@@ -99,10 +109,10 @@ bool is_known(const std::string& op) {
   return op == cases::kDecodeStep || std::ranges::any_of(ops, has_name);
 }
 
-// The ops of whatever is selected, where the command line spells them: the rows of all others need
-// not be read. None: it leaves them open.
+// Ops that the command line spells out, so that the rows of other ops need not be read. Empty: any
+// op is possible.
 std::vector<std::string> spelt_ops(const Selection& selection) {
-  if (!selection.case_files.empty()) return {};  // which are read to their ends
+  if (!selection.case_files.empty()) return {};  // the files themselves are read later
   if (!selection.ops.empty()) return selection.ops;
   std::vector<std::string> ops;
   for (const std::string& pattern : selection.patterns) {
@@ -112,8 +122,9 @@ std::vector<std::string> spelt_ops(const Selection& selection) {
   return ops;
 }
 
-// Files of recorded calls name their case: where nothing else is asked for, theirs alone run.
+// If only files of recorded calls are given, only their cases run.
 Selection with_recorded_cases(Selection selection) {
+  std::ranges::for_each(selection.case_files, require_regular_file);
   if (!selection.patterns.empty() || !selection.ops.empty() || selection.case_files.empty()) {
     return selection;
   }
@@ -145,7 +156,7 @@ class KnownCases {
   CaseKinds kinds_;
 };
 
-// `ids`: of all cases.
+// `ids`: names of all cases.
 [[noreturn]] void refuse_selection(const Selection& selection,
                                    const std::vector<std::string>& ids) {
   const auto outside = std::count_if(ids.begin(), ids.end(), [&](const std::string& id) {
@@ -164,12 +175,12 @@ class KnownCases {
       nearest.empty() ? "; plumb list shows them" : fmt::format(" (did you mean {}?)", nearest)));
 }
 
-// Names the first of `patterns` that matches no case at all. `ids`: of all cases.
+// Refuses the first pattern that matches no case. `ids`: names of all cases.
 void refuse_unmatched(Selection selection, const std::vector<std::string>& patterns,
                       const std::vector<std::string>& ids) {
   for (const std::string& pattern : patterns) {
     const auto is_named = [&](const std::string& id) { return cases::matches(pattern, id); };
-    if (std::ranges::any_of(ids, is_named)) continue;  // by one of an op that --op leaves out
+    if (std::ranges::any_of(ids, is_named)) continue;  // perhaps only ops that --op excludes
     selection.patterns = {pattern};
     refuse_selection(selection, ids);
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// plumb show CASE: parameters, shapes, digest of the inputs, declared numerics, points, bounds.
+// plumb show CASE: prints parameters, shapes, digest of the inputs, declared numerics, points (the
+// conditions under which the case runs) and bounds.
 #include <fmt/format.h>
 #include <xxhash.h>
 
@@ -38,18 +39,18 @@ std::string_view role_name(cases::Role role) {
   return "?";
 }
 
-// `table`: null for an op without one.
+// `table`: nullptr for an op without one.
 void show_tensors(const cases::TensorSet& tensors, const cases::OpTable* table,
                   std::string_view fill) {
-  fmt::print("tensors (inputs of the first step, {} fill)\n", fill);
+  put_format("tensors (inputs of the first step, {} fill)\n", fill);
   for (const cases::HostTensor& tensor : tensors.all()) {
     const cases::TensorSpec& spec = tensor.spec();
-    fmt::print("  {:<22}{:<8}{:<6}[{}]", spec.name, role_name(spec.role), name_of(spec.dtype),
+    put_format("  {:<22}{:<8}{:<6}[{}]", spec.name, role_name(spec.role), name_of(spec.dtype),
                fmt::join(spec.shape, ", "));
-    if (!spec.strides.empty()) fmt::print(" strides [{}]", fmt::join(spec.strides, ", "));
-    if (spec.role == cases::Role::input) fmt::print("  {}", digest_of(tensor));
+    if (!spec.strides.empty()) put_format(" strides [{}]", fmt::join(spec.strides, ", "));
+    if (spec.role == cases::Role::input) put_format("  {}", digest_of(tensor));
     const std::string meaning = table == nullptr ? "" : table->describe(spec);
-    fmt::print("{}{}\n", meaning.empty() ? "" : "  ", meaning);
+    put_format("{}{}\n", meaning.empty() ? "" : "  ", meaning);
   }
 }
 
@@ -67,74 +68,74 @@ std::string sum_name(const plumb_numerics& n) {
   return fmt::format("{}, {} products at a time", kUnits[n.sum_unit], n.sum_step);
 }
 
-// Of plumb's own kernels.
+// Numerics of plumb's own kernels.
 void show_numerics(const device::Implementation& implementation, std::string_view op) {
   for (const device::OpEntry& entry : implementation.entries) {
     if (op != entry.op) continue;
     const plumb_numerics& n = entry.numerics;
-    fmt::print(
+    put_format(
         "numerics of {}: products of {}, sums in {}, {} chains, p in {}, functions within {} ulp, "
         "{}\n",
         implementation.name, format_name(n.product), sum_name(n), n.chains,
         format_name(n.probability), n.function_ulp,
         n.deterministic ? "deterministic" : "not deterministic");
-    if (!entry.contract.empty()) fmt::print("contract: {}\n", entry.contract);
+    if (!entry.contract.empty()) put_format("contract: {}\n", entry.contract);
     if (!op.starts_with("top_k")) continue;
     constexpr const char* kOrders[] = {"any order", "an order of its own", "ascending", "by key"};
     constexpr const char* kEqual[] = {"any", "the same each time", "the lowest indices"};
-    fmt::print("indices: {}; of equal keys: {}\n", kOrders[n.index_order], kEqual[n.equal_keys]);
+    put_format("indices: {}; of equal keys: {}\n", kOrders[n.index_order], kEqual[n.equal_keys]);
   }
 }
 
 void show_bounds(const cases::Case& which, const cases::RunOptions& options) {
   const cases::CaseResult result = cases::run_case(which, options);
-  fmt::print("run: {}, {} points, {} launches\n", name_of(result.outcome), result.points,
+  put_format("run: {}, {} points, {} launches\n", name_of(result.outcome), result.points,
              result.launches);
   for (const cases::TensorSummary& tensor : result.tensors) {
-    fmt::print("  {:<22}{} elements compared, largest error / bound {:.3g}, observability {:.3g}\n",
+    put_format("  {:<22}{} elements compared, largest error / bound {:.3g}, observability {:.3g}\n",
                tensor.tensor, tensor.elements_compared, tensor.margin, tensor.observability);
-    if (tensor.sample.rows > 0) fmt::print("    {}\n", cases::text_of(tensor.sample));
+    if (tensor.sample.rows > 0) put_format("    {}\n", cases::text_of(tensor.sample));
     if (tensor.flips == 0) continue;
-    fmt::print("    {} other than the exact ones, within the errors{}\n", tensor.flips,
+    put_format("    {} other than the exact ones, within the errors{}\n", tensor.flips,
                tensor.flip.empty() ? "" : "; " + tensor.flip);
   }
 }
 
-// Row by row, what the engine is told.
+// Prints the schedule step by step: requests and tokens.
 void show_schedule(const cases::ServedCase& served) {
-  fmt::print("schedule: {}\n", text_of(served.shape));
+  put_format("schedule: {}\n", text_of(served.shape));
   int n = 0;
   for (const cases::ScheduledStep& step : make_schedule(served.shape, served.setup.geometry)) {
-    fmt::print("  step {}:", n++);
-    for (const std::uint64_t id : step.finished) fmt::print(" {} ends,", id);
-    for (const auto& [id, tokens] : step.admitted) fmt::print(" {} comes with {},", id, tokens);
+    put_format("  step {}:", n++);
+    for (const std::uint64_t id : step.finished) put_format(" {} ends,", id);
+    for (const auto& [id, tokens] : step.admitted) put_format(" {} comes with {},", id, tokens);
     for (const cases::SharedPrefix& one : step.shared) {
-      fmt::print(" {} comes with {} of {},", one.request, one.tokens, one.other);
+      put_format(" {} comes with {} of {},", one.request, one.tokens, one.other);
     }
-    if (step.dummy_tokens > 0) fmt::print(" {} tokens of padding run,", step.dummy_tokens);
-    if (step.recapture > 0) fmt::print(" capture {} is done again,", step.recapture);
+    if (step.dummy_tokens > 0) put_format(" {} tokens of padding run,", step.dummy_tokens);
+    if (step.recapture > 0) put_format(" capture {} is done again,", step.recapture);
     std::vector<std::string> batch;
     for (const device::decode::Scheduled& one : step.batch) {
       batch.push_back(fmt::format("{}: {}", one.request, one.tokens));
     }
-    fmt::print(" batch {{{}}}\n", fmt::join(batch, ", "));
+    put_format(" batch {{{}}}\n", fmt::join(batch, ", "));
   }
 }
 
 void show_what_is_asked(const cases::AnyCase& which, const std::string& platform) {
-  fmt::print("{}   {}\n{}\n{}: {}\n", which.id(), platform, which.row().why, which.scenario(),
+  put_format("{}   {}\n{}\n{}: {}\n", which.id(), platform, which.row().why, which.scenario(),
              which.scenario_why());
-  for (const auto& [name, value] : which.row().integers) fmt::print("  {} = {}\n", name, value);
-  for (const auto& [name, value] : which.row().words) fmt::print("  {} = {}\n", name, value);
+  for (const auto& [name, value] : which.row().integers) put_format("  {} = {}\n", name, value);
+  for (const auto& [name, value] : which.row().words) put_format("  {} = {}\n", name, value);
 }
 
-// Floats of the C struct, as the row has them.
+// Prints the floats of the C struct with the row's values.
 void show_reals(const cases::Case& which) {
   for (const cases::OpTable::Field& field : which.op->table->fields()) {
     const auto* scalar = std::get_if<cases::TableScalar>(&field);
     if (scalar == nullptr || scalar->member.type != cases::MemberType::f32) continue;
     const std::string& name = scalar->member.name;
-    fmt::print("  {} = {:g}\n", name, which.row.real(name, scalar->real_of(which.row)));
+    put_format("  {} = {:g}\n", name, which.row.real(name, scalar->real_of(which.row)));
   }
 }
 
@@ -142,13 +143,13 @@ void show_decode_step(const cases::StepCase& which, const std::string& platform)
   show_what_is_asked(which, platform);
   const cases::ServedCase served = cases::planted_case(which, platform, 0);
   const auto& geometry = served.setup.geometry;
-  fmt::print("layers {}, captured sizes {}, contexts up to {}\n", geometry.layers.size(),
+  put_format("layers {}, captured sizes {}, contexts up to {}\n", geometry.layers.size(),
              fmt::join(geometry.capture_sizes, " "), geometry.max_context);
   show_schedule(served);
   cases::RunOptions options;
   options.platform = platform;
   const cases::CaseResult result = cases::run_decode_step(which, options, false).result;
-  fmt::print("run: {}{}, {} steps, {} calls judged\n", name_of(result.outcome),
+  put_format("run: {}{}, {} steps, {} calls judged\n", name_of(result.outcome),
              result.reason.empty() ? "" : " (" + result.reason + ")", result.launches,
              result.comparisons);
 }
@@ -169,14 +170,14 @@ void show_case(const SelectedAny& selected, const std::string& plugin) {
   problem->fill(step, tensors);
   show_tensors(tensors, which.op->table, cases::is_recorded(which.row) ? "recorded" : "real");
   show_numerics(options.implementation(options.platform, false), which.op->name);
-  fmt::print("points\n");
+  put_format("points\n");
   for (const cases::Point& point : cases::choose_points(which, *problem, options)) {
-    fmt::print("  {}\n", point.text());
+    put_format("  {}\n", point.text());
   }
   show_bounds(which, options);
 }
 
-// An exception is the parent's to print.
+// Exceptions pass to the parent process, which prints them.
 process::Bytes show_in_worker(const SelectedAny& selected, const std::string& plugin) {
   show_case(selected, plugin);
   finish_output();

@@ -17,13 +17,14 @@ namespace {
 
 using nlohmann::json;
 
-// The case as it was is run until it has failed so often, and given up after so many runs without a
-// failure. A candidate that is wrongly taken to pass leaves the result larger, and not wrong: the
-// risk of each may be larger than where a commit is accused.
+// The original case runs until it has failed kFailures times. The search gives up after kTries runs
+// without a failure. A candidate that is taken to pass by mistake leaves a larger result, not a
+// wrong one, so kRisk may be larger than in a search for a commit.
 constexpr std::int64_t kFailures = 8, kTries = 64;
 constexpr double kRisk = 0.01;
 
-// A golden is of one case alone, and what a failure looks like is said at the end.
+// Words for plumb run that save time: goldens exist for the original case only, and the diagnosis
+// is made once, at the end.
 std::vector<std::string> quick_words(int jobs) {
   return {"--goldens", "", "--no-diagnosis", "--jobs", fmt::to_string(jobs)};
 }
@@ -40,7 +41,7 @@ Said from_journal(const json& entry) {
   return said;
 }
 
-// Steps that the watch of a decode step took until it found something.
+// The step of the first finding in a decode step's report.
 std::optional<std::int64_t> failing_step(const Answer& answer) {
   const json findings = answer.failed.value("findings", json::array());
   if (findings.empty() || !findings[0].contains("step")) return std::nullopt;
@@ -62,13 +63,12 @@ CaseSearch::CaseSearch(CaseQuestion question, const cases::AnyCase& which,
       journal_(journal),
       progress_(progress) {}
 
-// plumb's own kernels do the same every time on a simulated device.
+// On a simulated device plumb's own kernels give the same result in every run.
 bool CaseSearch::is_repeatable() const {
   return question_.run.platform.starts_with("sim-") && question_.run.plugin.empty();
 }
 
-// The kind alone says whether two failures are the same: a case in another scenario has another
-// name.
+// Compares failures by their kind only, because candidates have other case names.
 Answer CaseSearch::answer(const Question& question) const {
   const Oracle oracle("/proc/self/exe", question_.timeout, quick_words(question_.jobs));
   Answer answer = oracle.ask(question);
@@ -85,7 +85,8 @@ Answer CaseSearch::first_answer() {
   });
   if (remembered) return *remembered;
   const Answer first = measure();
-  // Only what decides is kept: a case that cannot say may be able to, once it has been mended.
+  // Only a failure is remembered. A case without a verdict may have one later, after its problem is
+  // fixed.
   if (first.verdict == Verdict::bad) {
     journal_.record(key,
                     {{"verdict", name_of(first.verdict)},
@@ -94,12 +95,12 @@ Answer CaseSearch::first_answer() {
                      {"runs", measured_runs_},
                      {"failures", failures_},
                      {"answer", to_json(first)}},
-                    "does it fail at all, and how");
+                    "does the case fail, and how");
   }
   return first;
 }
 
-// The first failure stands for all.
+// Runs the original case and counts failures. The answer is that of the first failure.
 Answer CaseSearch::measure() {
   Answer first;
   const std::int64_t wanted = is_repeatable() || question_.repeat > 0 ? 1 : kFailures;
@@ -123,8 +124,8 @@ void CaseSearch::settle_runs() {
 
 std::string CaseSearch::rate_text() const {
   if (is_repeatable()) return "";
-  return fmt::format("failed in {} of {} runs; a case passes after {} runs that pass", failures_,
-                     measured_runs_, runs_);
+  return fmt::format("failed in {} of {} runs; a case counts as passing after {} passes in a row",
+                     failures_, measured_runs_, runs_);
 }
 
 std::string CaseSearch::key(const Candidate& candidate) const {
@@ -153,32 +154,33 @@ void CaseSearch::heard(const Candidate& candidate, const Said& said, const std::
   if (!journal_.has(asked)) journal_.record(asked, journal_entry(said), why);
 }
 
-// Each decision, in a line.
+// Reports a smaller failing case in one line.
 void CaseSearch::took(const Candidate& before, const Candidate& after, const std::string& why) {
   const auto shown = [](const std::string& word) { return word.empty() ? "default" : word; };
   std::string text;
   for (const auto& [name, value] : after) {
     if (value == before.at(name)) continue;
-    text += fmt::format("{}{} {} for {}", text.empty() ? "" : ", ", name, shown(value),
+    text += fmt::format("{}{} {} instead of {}", text.empty() ? "" : ", ", name, shown(value),
                         shown(before.at(name)));
   }
   progress_.line(fmt::format("still fails with {}", text));
   journal_.note(fmt::format("still fails with {} ({})", text, why));
 }
 
-// A candidate says at which point it runs, if the failure does.
+// If the failure names a point (the conditions of the failed run), tries that point alone. If it
+// fails there too, candidates keep the point, and its parts become parameters to reduce.
 void CaseSearch::name_point() {
   const std::string spec = first_.failed.value("point", "");
   if (spec.empty()) return;
   auto pointed = std::make_unique<CaseSubject>(which_, all_, question_.run);
   pointed->take_point(spec);
   std::swap(subject_, pointed);
-  if (make_prober().fails(subject_->start(), "the point at which it fails, alone")) return;
-  journal_.note("it does not fail in the same way at " + spec + " alone: points stay as they are");
+  if (make_prober().fails(subject_->start(), "the failing point alone")) return;
+  journal_.note("the case fails in another way at " + spec + " alone: points are not reduced");
   std::swap(subject_, pointed);
 }
 
-// Later steps than the one that fails are not needed.
+// Steps after the one that failed are probably not needed: guess that many steps.
 void CaseSearch::guess_steps() {
   const auto step = failing_step(first_);
   const Candidate& start = subject_->start();
@@ -200,7 +202,8 @@ Prober CaseSearch::make_prober() {
                  .seconds = question_.seconds});
 }
 
-// What the failure looks like; and that it is there.
+// Runs the smallest case once more with its diagnosis. Throws Undecided if it no longer fails in
+// the same way.
 Answer CaseSearch::diagnosed(const Question& smallest) const {
   const Oracle oracle("/proc/self/exe", question_.timeout, {"--goldens", ""});
   Answer last;
@@ -209,21 +212,21 @@ Answer CaseSearch::diagnosed(const Question& smallest) const {
     if (last.verdict == Verdict::bad && last.kind == first_.kind) return last;
   }
   throw Undecided(fmt::format(
-      "lost: the smallest case failed as \"{}\", and now {}:{}", first_.kind,
-      last.verdict == Verdict::bad ? "fails as \"" + last.kind + "\"" : name_of(last.verdict),
+      "the smallest case failed with \"{}\" before, and now {}:{}", first_.kind,
+      last.verdict == Verdict::bad ? "fails with \"" + last.kind + "\"" : name_of(last.verdict),
       options_text(smallest)));
 }
 
 CaseSearchResult CaseSearch::run() {
   const double start = seconds_now();
-  progress_.begin("does it fail at all, and how", 0);
+  progress_.begin("does the case fail, and how", 0);
   first_ = first_answer();
   if (first_.verdict == Verdict::good) {
     throw Undecided("the case passes: there is nothing to make smaller" +
                     options_text(question_.run));
   }
   if (first_.verdict == Verdict::cannot_say) {
-    throw Undecided("the case does not fail, it cannot say: " + first_.reason);
+    throw Undecided("the case could not run: " + first_.reason);
   }
   if (first_.kind.empty()) throw Undecided("the report does not say how the case fails");
   settle_runs();
@@ -244,7 +247,7 @@ CaseSearchResult CaseSearch::run() {
     result.passing = subject_->question(passing->candidate);
   }
   result.probes = prober.asked();
-  progress_.begin("the smallest once more, with its diagnosis", 0);
+  progress_.begin("the smallest case again, with its diagnosis", 0);
   result.failure = diagnosed(result.smallest);
   result.rate = rate_text();
   result.seconds = seconds_now() - start;

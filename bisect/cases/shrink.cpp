@@ -16,9 +16,10 @@ namespace plumb::bisect {
 namespace {
 
 constexpr int kProbesOfANumber = 12;
-// Seeds other than the first one that a size is tried with.
+// Number of seeds that are tried for each smaller size.
 constexpr int kSeeds = 3;
-// So many requests and steps, say, are few enough: other seeds are tried for fewer, not for less.
+// Size limit (such as requests times steps) up to which a first pass tries smaller sizes, and up to
+// which other seeds are tried.
 constexpr double kSmall = 12;
 
 class Shrinker {
@@ -57,7 +58,8 @@ class Shrinker {
     expect();
   }
 
-  // Roughly: what the parameters that are not plain take, and each once more at the end.
+  // Estimates the remaining probes, for the progress line: those for parameters that are not plain,
+  // and one more for each parameter at the end.
   void expect() {
     int left = static_cast<int>(subject_.knobs.size());
     for (const Knob& one : subject_.knobs) {
@@ -76,7 +78,8 @@ class Shrinker {
     return size;
   }
 
-  // All cases of smaller sizes, the smallest first, that a probe of this one is dear beside.
+  // All combinations of smaller values of the sizes (those that rungs() gives) with a product up to
+  // `most`, smallest first. They are cheap compared with the current case.
   std::vector<Candidate> smaller_sizes(double most) const {
     std::vector<Candidate> all{now_};
     for (const std::string& name : subject_.sizes) {
@@ -94,19 +97,19 @@ class Shrinker {
     return all;
   }
 
-  // From small sizes up: they are cheap, and most failures need no more.
+  // Tries sizes from small to large: small ones are cheap, and most failures show in them.
   void climb() {
     if (subject_.sizes.empty()) return;
-    const std::string why = "small sizes first, they cost least";
+    const std::string why = "small sizes first, because they take the least time";
     if (take_first(smaller_sizes(std::min(size_of(now_) / 4, kSmall)), why)) return;
-    if (subject_.guess) take_first({*subject_.guess}, "what the failure itself says");
+    if (subject_.guess) take_first({*subject_.guess}, "only the steps up to the failure");
     take_first(smaller_sizes(size_of(now_) / 4), why);
     for (const std::string& name : subject_.sizes) {
       if (number_of(now_.at(name)) > knob(name).least) lower(knob(name));
     }
   }
 
-  // The same numbers make another schedule by another seed.
+  // Another seed gives another schedule of the same size, which may fail at a smaller size.
   void try_other_seeds() {
     if (subject_.seed.empty() || size_of(now_) <= 1 || std::exchange(tried_seeds_, true)) return;
     std::vector<Candidate> all;
@@ -116,7 +119,7 @@ class Shrinker {
         all.back()[subject_.seed] = fmt::to_string(seed);
       }
     }
-    take_first(all, "fewer by another seed");
+    take_first(all, "smaller sizes with another seed");
   }
 
   const Knob& knob(const std::string& name) const {
@@ -124,7 +127,7 @@ class Shrinker {
                          [&](const Knob& one) { return one.name == name; });
   }
 
-  // Which parameters have to be other than plain at all, all at once.
+  // Finds the parameters that must keep a value other than the plainest, by resetting many at once.
   void make_plain() {
     std::vector<std::string> special;
     for (const Knob& one : subject_.knobs) {
@@ -141,12 +144,12 @@ class Shrinker {
     const auto needed = minimal_part<std::string>(special, [&](const auto& parts) {
       std::vector<Candidate> candidates;
       for (const auto& part : parts) candidates.push_back(others_plain(part));
-      return prober_.first_failing(candidates, "which parameters may be plain at once");
+      return prober_.first_failing(candidates, "which parameters have to keep their values");
     });
-    take(others_plain(needed), "plain parameters, all at once");
+    take(others_plain(needed), "all other parameters at their plainest values");
   }
 
-  // Parameter by parameter, until a round changes nothing.
+  // Reduces one parameter after another, until a round changes nothing.
   void settle() {
     for (bool changed = true; changed && !prober_.out_of_time();) {
       changed = false;
@@ -169,8 +172,8 @@ class Shrinker {
     return take_first(plainer, "a plainer " + one.name);
   }
 
-  // The least, or by thirds; where that ends, single steps, for smaller ones may fail although
-  // larger ones do not.
+  // Tries the smallest value, then searches by thirds, then by single steps: a smaller value may
+  // fail although larger ones pass.
   bool lower(const Knob& one) {
     const std::string before = now_.at(one.name);
     const auto try_values = [&](const std::vector<std::int64_t>& values, const std::string& why) {
@@ -183,7 +186,7 @@ class Shrinker {
     const auto possible = [&](std::int64_t value) {
       return prober_.is_possible(with(one.name, fmt::to_string(value)));
     };
-    if (try_values({one.least}, one.name + " at its least")) return true;
+    if (try_values({one.least}, one.name + " at its smallest value")) return true;
     std::int64_t passes = one.least;
     for (;;) {
       const std::int64_t fails = number_of(now_.at(one.name));
@@ -200,7 +203,7 @@ class Shrinker {
     return now_.at(one.name) != before;
   }
 
-  // Where numbers that make a case get no smaller, parts of the case that they make.
+  // When sizes cannot be reduced further, removes single parts (requests, steps, rows) of the case.
   void keep_less() {
     if (!subject_.sizes.empty() && size_of(now_) <= 1) return;
     for (bool changed = true; changed && !prober_.out_of_time();) {
@@ -210,7 +213,8 @@ class Shrinker {
     for (const KeepKnob& list : subject_.keeps) make_few(list);
   }
 
-  // As many as are kept, made by the numbers: where other parts are gone, they may do.
+  // Tries to replace a list of kept parts by a smaller size without a list. The smaller case may
+  // fail now, because other parts are gone.
   void make_few(const KeepKnob& list) {
     if (now_.at(list.name).empty()) return;
     std::vector<Candidate> candidates;
@@ -219,7 +223,7 @@ class Shrinker {
       candidates.push_back(with(list.size, fmt::to_string(few)));
       candidates.back()[list.name] = "";
     }
-    take_first(candidates, "as few without " + list.name);
+    take_first(candidates, "as small without " + list.name);
   }
 
   bool keep_less(const KeepKnob& list) {
@@ -230,14 +234,14 @@ class Shrinker {
     const auto needed = minimal_part<std::int64_t>(all, [&](const auto& parts) {
       std::vector<Candidate> candidates;
       for (const auto& part : parts) candidates.push_back(keep(part));
-      return prober_.first_failing(candidates, "fewer by " + list.name);
+      return prober_.first_failing(candidates, "fewer parts by " + list.name);
     });
     const Candidate before = now_;
-    if (needed.size() < all.size()) take(keep(needed), "fewer by " + list.name);
+    if (needed.size() < all.size()) take(keep(needed), "fewer parts by " + list.name);
     return now_ != before;
   }
 
-  // The next plainer value of a parameter, if there is one.
+  // The next plainer value of a parameter; nullopt if it has the plainest.
   std::optional<std::string> plainer_than_now(const Knob& one) const {
     const std::string& value = now_.at(one.name);
     if (value == one.plainest()) return std::nullopt;
@@ -261,7 +265,7 @@ class Shrinker {
       if (!value) continue;
       const Candidate candidate = with(one.name, *value);
       all.push_back({one.name, *value, candidate,
-                     prober_.ask(candidate, "beside the smallest: one step of " + one.name)});
+                     prober_.ask(candidate, "next to the smallest case: one step of " + one.name)});
     }
     return all;
   }
@@ -271,7 +275,7 @@ class Shrinker {
     for (const Knob& one : subject_.knobs) {
       const std::string& first = start_.at(one.name);
       if (first == one.plainest() || now_.at(one.name) != one.plainest()) continue;
-      if (prober_.fails(with(one.name, first), one.name + " as it was: does it matter?")) {
+      if (prober_.fails(with(one.name, first), one.name + " at its first value: does it matter?")) {
         names.push_back(one.name);
       }
     }
@@ -279,13 +283,14 @@ class Shrinker {
   }
 
   const Candidate start_;
-  Candidate now_;  // the smallest that is known to fail
+  Candidate now_;  // the smallest case known to fail
   bool tried_seeds_ = false;
   const Shrinkable& subject_;
   Prober& prober_;
 };
 
-// How much of a parameter's value is left: of two neighbours, the one that is moved less is larger.
+// Ratio of a neighbour's changed value to the original one. The neighbour with the largest ratio is
+// changed least.
 double share_left(const Neighbour& neighbour, const Candidate& smallest) {
   const auto before = as_number(smallest.at(neighbour.knob));
   const auto after = as_number(neighbour.value);

@@ -20,7 +20,7 @@ std::optional<std::int64_t> as_number(const std::string& text) {
 
 std::int64_t number_of(const std::string& text) {
   const auto number = as_number(text);
-  if (!number) throw std::invalid_argument("\"" + text + "\" is no number");
+  if (!number) throw std::invalid_argument("\"" + text + "\" is not a number");
   return *number;
 }
 
@@ -50,7 +50,7 @@ std::vector<std::int64_t> thirds_of(const std::vector<std::int64_t>& values) {
 std::vector<std::int64_t> single_steps(std::int64_t least, std::int64_t value,
                                        const IsPossible& is_possible) {
   constexpr std::size_t kUp = 6, kDown = 2;
-  constexpr std::int64_t kFar = 64;  // possible ones may be far apart
+  constexpr std::int64_t kFar = 64;  // possible values may be far apart
   std::vector<std::int64_t> steps;
   for (std::int64_t v = least; v < value && v < least + kFar && steps.size() < kUp; ++v) {
     if (is_possible(v)) steps.push_back(v);

@@ -16,7 +16,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Compilers say "error"; without one the last line has to do. Colours do not reach reports.
+// The first line that contains "error", otherwise the last line. Control characters become spaces,
+// so that colours do not reach reports.
 std::string telling_line(std::string output) {
   std::replace_if(
       output.begin(), output.end(),
@@ -37,16 +38,17 @@ void require_inside(const std::string& path) {
   if (path.empty()) throw std::invalid_argument("names no file");
   if (normal.is_absolute() || *normal.begin() == "..") {
     throw std::invalid_argument(fmt::format(
-        "{} is outside of the folder that is built, so it would be the same each time", path));
+        "{} is outside the folder that is built, so every build would give the same file", path));
   }
 }
 
 Built build(const std::string& command, const std::string& folder, const std::string& file,
-            const std::vector<std::string>& environment) {
+            const std::vector<std::string>& environment, double longest) {
   const fs::path made = fs::path(folder) / file;
   std::error_code ignored;
   fs::remove(made, ignored);
-  const Ended ended = run_process({{"/bin/sh", "-c", command}, folder, environment, 0});
+  const Ended ended = run_process({{"/bin/sh", "-c", command}, folder, environment, longest});
+  if (ended.timed_out) return {false, "does not build: " + ended.how(), ended.seconds};
   if (ended.signal != 0 || ended.code >= 128) {
     throw Interrupted(fmt::format("the build {}", ended.how()));
   }
@@ -56,7 +58,7 @@ Built build(const std::string& command, const std::string& folder, const std::st
             ended.seconds};
   }
   if (!fs::exists(made, ignored)) {
-    return {false, fmt::format("does not build: the build has made no {}", file), ended.seconds};
+    return {false, fmt::format("does not build: the build made no {}", file), ended.seconds};
   }
   return {true, "", ended.seconds};
 }

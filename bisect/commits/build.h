@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A build as somebody else writes it: a shell command that makes one file.
+// Runs a user's build: a shell command that makes one file.
 #pragma once
 
 #include <string>
@@ -10,17 +10,21 @@ namespace plumb::bisect {
 
 struct Built {
   bool made = false;
-  std::string why;  // it was not: "does not build: …"
+  std::string why;  // if not made: "does not build: …"
   double seconds = 0;
 };
 
-// Runs the command in the folder, with these variables. The file is removed before, so that none is
-// judged that an earlier build has left. A build that a signal ended, or that ends with 128 or
-// more, has been stopped and says nothing: throws Interrupted.
-Built build(const std::string& command, const std::string& folder, const std::string& file,
-            const std::vector<std::string>& environment = {});
+// A build that takes longer does not build. A shorter limit is part of the command: timeout 600
+// make.
+inline constexpr double kLongestBuild = 4 * 3600;  // seconds
 
-// Throws std::invalid_argument, in one line, if the path leads out of the folder that it belongs
+// Runs the command in the folder with these variables. The file is removed first, so that the
+// result of an earlier build is never judged. A build that ends by a signal, or with a code of 128
+// or more, was stopped from outside: throws Interrupted. `longest`: seconds.
+Built build(const std::string& command, const std::string& folder, const std::string& file,
+            const std::vector<std::string>& environment = {}, double longest = kLongestBuild);
+
+// Throws std::invalid_argument (one line) if the path leads out of the folder that it is relative
 // to.
 void require_inside(const std::string& path);
 

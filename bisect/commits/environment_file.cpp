@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads environments and toggles. Whatever is not known, or makes no sense, is an error with its
-// line.
+// Reads environments and toggles. An unknown or impossible entry is an error with its line number.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -31,11 +30,11 @@ class EnvironmentReader {
       set(file.common, key, node, {"environment", "toggle"});
     }
     if (document.contains("environment") == document.contains("toggle")) {
-      fail(document, "wants either [[environment]] tables or [[toggle]] tables");
+      fail(document, "needs either [[environment]] tables or [[toggle]] tables");
     }
     if (const toml::node* list = document.get("environment")) {
       file.environments = tables(*list, file.common);
-      if (file.environments.size() < 2) fail(*list, "wants two [[environment]] tables at least");
+      if (file.environments.size() < 2) fail(*list, "needs at least two [[environment]] tables");
     }
     if (const toml::node* list = document.get("toggle")) file.toggles = toggles(*list);
     check(document, file);
@@ -81,13 +80,13 @@ class EnvironmentReader {
     for (const auto& [name, value] : *table) {
       const std::string word(name.str());
       if (word.empty() || word.find('=') != std::string::npos) {
-        fail(value, fmt::format("\"{}\" is no name of a variable", word));
+        fail(value, fmt::format("\"{}\" is not the name of a variable", word));
       }
       environment.variables.push_back(word + "=" + text(value, word));
     }
   }
 
-  // Each begins with what is common.
+  // Reads a list of environments. Each starts as a copy of the common one.
   std::vector<BuildEnvironment> tables(const toml::node& list, const BuildEnvironment& common) {
     const toml::array* array = list.as_array();
     if (array == nullptr) fail(list, "write it with two brackets, as [[environment]]");
@@ -95,7 +94,7 @@ class EnvironmentReader {
     std::set<std::string> names;
     for (const toml::node& element : *array) {
       const toml::table* table = element.as_table();
-      if (table == nullptr) fail(element, "is no table");
+      if (table == nullptr) fail(element, "is not a table");
       BuildEnvironment one = common;
       for (const auto& [key, node] : *table) {
         if (key == "name") {
@@ -127,7 +126,8 @@ class EnvironmentReader {
     return all;
   }
 
-  // A file that is built is removed before each build.
+  // Checks that artefacts (the files that builds make) lie inside the folder, because a build
+  // removes its artefact first.
   void check(const toml::table& document, const EnvironmentFile& file) const {
     std::vector<BuildEnvironment> all = file.environments;
     if (!file.toggles.empty()) all.push_back(file.common);

@@ -9,7 +9,8 @@ namespace plumb::bisect {
 
 namespace {
 
-// Delta debugging asks about n² combinations at worst; each that passes may be wrong.
+// Upper limit of good answers: delta debugging asks about at most n² + 3n combinations, and one
+// answer is about all toggles off.
 std::int64_t most_goods_of_toggles(std::size_t toggles) {
   return static_cast<std::int64_t>(toggles * toggles + 3 * toggles + 1);
 }
@@ -23,7 +24,7 @@ ToggleSearch::ToggleSearch(const EnvironmentFile& file, Question run, std::int64
                progress),
       all_(file.toggles.size()) {
   std::iota(all_.begin(), all_.end(), std::size_t{0});
-  // Culprits need not fail in the same way.
+  // Different culprits may fail in different ways.
   judging_.accept_any_failure();
 }
 
@@ -38,19 +39,21 @@ const Judged& ToggleSearch::judge(const Switches& on, const std::string& why) {
 }
 
 void ToggleSearch::judge_ends() {
-  const Answer& on = judge(all_, "with all of them on it has to fail").result.answer;
+  const Answer& on = judge(all_, "with all toggles on the case has to fail").result.answer;
   if (on.verdict == Verdict::good) {
-    throw Undecided("with all toggles on it passes, so nothing is to be found (--all tries each)");
+    throw Undecided(
+        "with all toggles on the case passes: there is nothing to search (--all tries each "
+        "toggle)");
   }
   if (on.verdict == Verdict::cannot_say) {
-    throw Undecided("with all toggles on it cannot say: " + on.reason);
+    throw Undecided("with all toggles on the case could not run: " + on.reason);
   }
-  const Answer& off = judge({}, "with all of them off it has to pass").result.answer;
+  const Answer& off = judge({}, "with all toggles off the case has to pass").result.answer;
   if (off.verdict == Verdict::bad) {
-    throw Undecided("with all toggles off it fails as well: " + off.signature);
+    throw Undecided("with all toggles off the case fails too: " + off.signature);
   }
   if (off.verdict == Verdict::cannot_say) {
-    throw Undecided("with all toggles off it cannot say: " + off.reason);
+    throw Undecided("with all toggles off the case could not run: " + off.reason);
   }
 }
 
@@ -58,17 +61,17 @@ ToggleResult ToggleSearch::run() {
   judge_ends();
   ToggleResult result;
   result.culprits = find_culprits(all_.size(), [&](const Switches& on) {
-    return judge(on, "a part of what fails").result.answer.verdict;
+    return judge(on, "part of a set that fails").result.answer.verdict;
   });
   for (const Switches& group : result.culprits.groups) {
     result.failures.push_back(judged_.at(group).result.answer);
-    judging_.decide(fmt::format("{} makes it fail", combine(file_, group).name));
+    judging_.decide(fmt::format("{} makes the case fail", combine(file_, group).name));
   }
   result.all_on = judged_.at(all_).result.answer;
   const std::string difference =
       path_difference(judged_.at({}).result.answer.paths, result.all_on.paths);
   if (!difference.empty()) {
-    result.warnings.push_back("all toggles on and all off did not run the same: " + difference);
+    result.warnings.push_back("all toggles on did other work than all off: " + difference);
   }
   for (const auto& [on, judged] : judged_) result.builds += judged.built;
   result.runs = judging_.runs();
@@ -82,7 +85,7 @@ std::vector<std::pair<std::string, Judged>> ToggleSearch::judge_all() {
   std::vector<std::pair<std::string, Judged>> all;
   for (const Switches& on : sets) {
     all.emplace_back(on == all_ && on.size() > 1 ? "all toggles" : combine(file_, on).name,
-                     judge(on, "all of them are asked"));
+                     judge(on, "--all judges each of them"));
   }
   return all;
 }

@@ -51,7 +51,7 @@ std::string first_text(const OpsAnswer& answer) {
   return answer.findings.empty() ? "nothing is found" : text_of(answer.findings.front());
 }
 
-// Root mean square of the difference, relative to that of the right results.
+// Relative error: RMS of the difference divided by the RMS of the right results.
 double error_of(const std::vector<float>& got, const std::vector<float>& right) {
   if (got.size() != right.size()) return INFINITY;
   double difference = 0, size = 0;
@@ -69,13 +69,13 @@ class Search {
   Search(const Ops& ops, const OpsQuestions& ask) : ops_(ops), ask_(ask) {}
 
   OpsReport run() {
-    const OpsAnswer broken = watch({}, "is anything found at all");
+    const OpsAnswer broken = watch({}, "is there a finding");
     if (broken.clean()) return {OpsReport::Conclusion::passes, {}, {}, {}, ""};
     List found = follow_findings(broken);
     if (!watch(with({}, found), "").clean()) {
-      const OpsAnswer left = watch(ops_, "is it an op at all: with every op exchanged");
+      const OpsAnswer left = watch(ops_, "is the cause an op: with every op replaced");
       if (!left.clean()) return not_an_op(broken, left);
-      note("every op exchanged, nothing is found: the first findings do not settle which");
+      note("with every op replaced nothing is found: the first findings do not name the op");
       found = halves({}, false, candidates(found));
     }
     return culprits(minimal(std::move(found)), broken);
@@ -89,8 +89,8 @@ class Search {
   }
   void note(const std::string& text) { ask_.note(text); }
 
-  // The op of the first finding, exchanged; and again what is found then, as long as that is
-  // another op.
+  // Replaces the op of the first finding by the reference, runs again, and repeats this for the
+  // next first finding, until an op would be blamed twice.
   List follow_findings(const OpsAnswer& broken) {
     List blamed;
     const OpsAnswer* answer = &broken;
@@ -99,7 +99,7 @@ class Search {
       if (!ops_.contains(op) || std::count(blamed.begin(), blamed.end(), op) > 0) break;
       note(fmt::format("{} is blamed first: {}", op, first_text(*answer)));
       blamed.push_back(op);
-      answer = &watch(with({}, blamed), "what is found without " + op);
+      answer = &watch(with({}, blamed), "what is found with " + op + " replaced");
       if (revealed_.contains(op) || answer->clean()) continue;
       for (const Finding& finding : answer->findings) {
         const bool anew = first_of(broken, finding.op) == nullptr;
@@ -109,7 +109,8 @@ class Search {
     return blamed;
   }
 
-  // Those that were blamed first, so that halves part from the others.
+  // All ops, those that were blamed first at the front, so that halving separates them from the
+  // rest.
   List candidates(const List& blamed) const {
     List all = blamed;
     std::copy_if(ops_.begin(), ops_.end(), std::back_inserter(all), [&](const std::string& op) {
@@ -118,10 +119,10 @@ class Search {
     return all;
   }
 
-  // A set among `among` that, exchanged beside `given`, leaves nothing to find, and no op of which
-  // can be spared: halves of what is left, the other half exchanged meanwhile (QuickXplain).
+  // A minimal set of ops in `among` that must be replaced in addition to `given` until nothing is
+  // found. Halves the list recursively, with the other half replaced (QuickXplain).
   List halves(const Ops& given, bool changed, const List& among) {
-    if (changed && watch(given, fmt::format("{} exchanged", joined(given))).clean()) return {};
+    if (changed && watch(given, fmt::format("{} replaced", joined(given))).clean()) return {};
     if (among.size() == 1) return among;
     const auto middle = among.begin() + std::ssize(among) / 2;
     const List front(among.begin(), middle), back(middle, among.end());
@@ -131,17 +132,19 @@ class Search {
     return both;
   }
 
-  // Each left in alone has to fail again. Who does not was blamed for another's fault.
+  // Removes ops that are not needed: if an op runs unreplaced, with the others replaced, and
+  // nothing is found, it was blamed for another op's fault.
   List minimal(List found) {
     for (std::size_t i = 0; found.size() > 1 && i < found.size();) {
       const std::string op = found[i];
       const OpsAnswer& left_in =
-          watch(without(with({}, found), op), fmt::format("is {} to blame: left in alone", op));
+          watch(without(with({}, found), op),
+                fmt::format("is {} to blame: only the other culprits replaced", op));
       if (!left_in.clean()) {
         ++i;
         continue;
       }
-      note(fmt::format("{} is not to blame: left in, with {} exchanged, nothing is found", op,
+      note(fmt::format("{} is not to blame: with {} replaced nothing is found", op,
                        joined(without(with({}, found), op))));
       found.erase(found.begin() + static_cast<std::ptrdiff_t>(i));
     }
@@ -151,14 +154,13 @@ class Search {
   OpsReport culprits(const List& found, const OpsAnswer& broken) {
     OpsReport report{OpsReport::Conclusion::ops, {}, {}, {}, ""};
     const Ops all = with({}, found);
-    if (!watch(all, "are they all").clean()) {
+    if (!watch(all, "are these all culprits").clean()) {
       report.kind = OpsReport::Conclusion::undecided;
-      report.why = "exchanging ops one by one does not make the steps right, all of them does";
+      report.why = "findings remain with the culprits replaced, but not with every op replaced";
       return report;
     }
     for (const std::string& op : found) {
-      report.culprits.push_back(
-          culprit(op, watch(without(all, op), op + " left in alone"), broken));
+      report.culprits.push_back(culprit(op, watch(without(all, op), op + " not replaced"), broken));
     }
     compare_results(all, report);
     return report;
@@ -178,12 +180,12 @@ class Search {
     const auto revealed = revealed_.find(op);
     if (revealed != revealed_.end() && first_of(broken, op) == nullptr) {
       one.hidden_by = revealed->second;
-      note(fmt::format("{} shows only once {} is exchanged", op, one.hidden_by));
+      note(fmt::format("{} shows only after {} is replaced", op, one.hidden_by));
     }
     return one;
   }
 
-  // Every pair, the other culprits exchanged.
+  // Compares results for every pair of culprits, with all other culprits replaced.
   void compare_results(const Ops& all, OpsReport& report) {
     if (all.size() < 2) return;
     const std::vector<float> right = ask_.results(all);
@@ -204,19 +206,19 @@ class Search {
     }
   }
 
-  // What is found with every op exchanged is no op's. An op that adds findings in front of it when
-  // it alone is left in is one to blame beside it; behind it, ops may have been given anything.
+  // Findings that remain with every op replaced do not come from an op. An op can be a culprit in
+  // addition, if it adds a finding before the first remaining one when it alone is not replaced.
+  // Later ops may have received wrong inputs, so findings behind it are no evidence.
   OpsReport not_an_op(const OpsAnswer& broken, const OpsAnswer& left) {
     OpsReport report{OpsReport::Conclusion::not_an_op, {}, {}, {}, ""};
-    note("no op: with every op exchanged " + first_text(left));
+    note("not an op: with every op replaced " + first_text(left));
     if (left.findings.empty()) {
       report.left = Finding{.detector = cases::Detector::error, .text = left.died};
       return report;
     }
     report.left = left.findings.front();
     for (const std::string& op : named(broken)) {
-      const OpsAnswer& alone =
-          watch(without(ops_, op), fmt::format("is {} to blame beside it", op));
+      const OpsAnswer& alone = watch(without(ops_, op), fmt::format("is {} to blame too", op));
       const Finding* more = first_of(alone, op);
       if (more == nullptr || has(left, *more) || !is_before(*more, *report.left)) continue;
       report.culprits.push_back(culprit(op, alone, broken));
@@ -224,7 +226,8 @@ class Search {
     return report;
   }
 
-  // By the reference: what other detectors say of an op follows from what it was given.
+  // Ops that the detectors `reference` and `error` name. Other detectors' findings depend on the
+  // inputs that the op received.
   Ops named(const OpsAnswer& answer) const {
     Ops all;
     for (const Finding& finding : answer.findings) {
@@ -238,7 +241,7 @@ class Search {
   const Ops& ops_;
   const OpsQuestions& ask_;
   std::map<Ops, OpsAnswer> answers_;
-  std::map<std::string, std::string> revealed_;  // op, by whose exchange
+  std::map<std::string, std::string> revealed_;  // op -> the op whose replacement revealed it
 };
 
 }  // namespace

@@ -41,34 +41,37 @@ json parse_line(const std::string& path, std::size_t number, const std::string& 
   const json line = json::parse(text, nullptr, false);
   const bool known = number == 1 ? is_header(line) : is_entry(line);
   if (!known)
-    fail(fmt::format("{}:{}", path, number), "is no line of a state file of plumb bisect");
+    fail(fmt::format("{}:{}", path, number), "is not a line of a state file of plumb bisect");
   if (number == 1 && line["schema"] != kSchema) {
     fail(path, fmt::format("has schema {}, this plumb reads {}", line["schema"].dump(), kSchema));
   }
   return line;
 }
 
-// Paths and texts from elsewhere need not be UTF-8, but JSON does.
+// Paths and foreign texts may not be valid UTF-8, which JSON requires.
 std::string json_text(const json& line) {
   return line.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
-// The first member in which two questions differ, in words.
+// Describes the first member in which two questions differ.
 std::string difference(const json& asked, const json& kept) {
   for (const auto& [name, value] : asked.items()) {
-    if (!kept.contains(name)) return fmt::format("{} is not in it", name);
+    if (!kept.contains(name)) return fmt::format("the file has no {}", name);
     if (kept[name] != value) {
-      return fmt::format("{} is {} there and {} here", name, json_text(kept[name]),
+      return fmt::format("{} is {} in the file and {} in this command", name, json_text(kept[name]),
                          json_text(value));
     }
   }
   for (const auto& [name, value] : kept.items()) {
-    if (!asked.contains(name)) return fmt::format("{} is {} there", name, json_text(value));
+    if (!asked.contains(name))
+      return fmt::format("{} is {} in the file and missing in this command", name,
+                         json_text(value));
   }
   return "";
 }
 
-// An answer is anything; of an object the members that every search uses are known.
+// An answer can be any JSON value. If it is an object, the members common to all searches are
+// printed.
 std::string answer_text(const json& line) {
   const json& answer = line["answer"];
   const std::string key = line["key"],
@@ -95,9 +98,9 @@ std::string answer_text(const json& line) {
 JournalText read_journal(const std::string& path) {
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored)) fail(path, "is a folder");
-  // /dev/zero has no end.
+  // Refuse devices: /dev/zero would never end.
   if (std::filesystem::exists(path, ignored) && !std::filesystem::is_regular_file(path, ignored)) {
-    fail(path, "is no file");
+    fail(path, "is not a file");
   }
   std::ifstream file(path, std::ios::binary);
   if (!file) fail(path, std::strerror(errno));
@@ -117,7 +120,7 @@ Journal::Journal(std::string path, std::string command, json question) : path_(s
   if (path_.empty()) return;
   open();
   const json header{{"schema", kSchema}, {"command", command}, {"question", question}};
-  // As it would be read back.
+  // Converted to text and back, so that it compares equal to a header that was read from a file.
   take_over(read_journal(path_).lines, json::parse(json_text(header)));
 }
 
@@ -182,7 +185,7 @@ void Journal::note(const std::string& text) {
 }
 
 std::string explain(const JournalText& journal) {
-  if (journal.lines.empty()) return "nothing is in it yet\n";
+  if (journal.lines.empty()) return "the state file is empty\n";
   const json& header = journal.lines.front();
   std::string text = fmt::format("{} of\n", header["command"].get<std::string>());
   for (const auto& [name, value] : header["question"].items()) {
@@ -193,7 +196,7 @@ std::string explain(const JournalText& journal) {
     text += fmt::format("{:>3}  ", i);
     text += line.contains("note") ? line["note"].get<std::string>() + "\n" : answer_text(line);
   }
-  if (journal.cut) text += "the last line was cut off, and is not used\n";
+  if (journal.cut) text += "the last line was cut off and is ignored\n";
   return text;
 }
 

@@ -11,7 +11,8 @@ using nlohmann::json;
 
 namespace {
 
-constexpr double kLong = 60;  // seconds after which it is worth knowing how to save them
+// Seconds. If a good verdict takes longer, a hint says how to save runs.
+constexpr double kLong = 60;
 
 }  // namespace
 
@@ -68,7 +69,7 @@ Judged Judging::measure(const Asked& asked) {
   const double good = each * static_cast<double>(repeater_.runs());
   if (good > kLong) {
     progress_.line(fmt::format(
-        "each good verdict takes {:.0f} s of runs (--repeat 1 if you know that it fails each time)",
+        "each good answer takes {:.0f} s of runs (--repeat 1 if the case fails in every run)",
         good));
   }
   return judged;
@@ -82,7 +83,7 @@ void Judging::narrow(const Answer& failure) {
   if (run_.which == which && run_.platform == platform) return;
   run_.which = which;
   run_.platform = platform;
-  decide(fmt::format("the search is about {} on {}, the first that fails", which, platform));
+  decide(fmt::format("the search uses {} on {}, the first case that fails", which, platform));
 }
 
 }  // namespace plumb::bisect

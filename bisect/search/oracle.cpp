@@ -37,13 +37,13 @@ std::vector<std::string> words_of(const Question& question) {
   return words;
 }
 
-// Signals with which a program breaks, rather than somebody who ends it.
+// True for signals of a program that crashed, false for those with which a user stops a program.
 bool is_a_crash(int signal) {
   constexpr std::array kCrashes = {SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL};
   return std::find(kCrashes.begin(), kCrashes.end(), signal) != kCrashes.end();
 }
 
-// The line with which plumb ends, without its own name.
+// The last line of plumb's output, without "plumb: ".
 std::string last_line(std::string text) {
   while (!text.empty() && text.back() == '\n') text.pop_back();
   const std::size_t start = text.rfind('\n');
@@ -150,13 +150,12 @@ Answer answer_from_json(const json& from) {
 
 std::string path_difference(const std::vector<Path>& one, const std::vector<Path>& other) {
   if (one.size() != other.size()) {
-    return fmt::format("{} cases ran in one arm, {} in the other", one.size(), other.size());
+    return fmt::format("{} cases there, {} here", one.size(), other.size());
   }
   for (std::size_t i = 0; i < one.size(); ++i) {
     const Path &a = one[i], &b = other[i];
     if (a.which != b.which || a.platform != b.platform) {
-      return fmt::format("{} on {} ran in one arm, {} on {} in the other", a.which, a.platform,
-                         b.which, b.platform);
+      return fmt::format("{} on {} there, {} on {} here", a.which, a.platform, b.which, b.platform);
     }
     const bool a_stopped = a.outcome == "failed", b_stopped = b.outcome == "failed";
     const auto differ = [&](std::int64_t x, std::int64_t y) {
@@ -164,8 +163,8 @@ std::string path_difference(const std::vector<Path>& one, const std::vector<Path
       return a_stopped ? x > y : y > x;
     };
     if (!differ(a.points, b.points) && !differ(a.launches, b.launches)) continue;
-    return fmt::format("{} on {}: {} points and {} launches in one arm, {} and {} in the other",
-                       a.which, a.platform, a.points, a.launches, b.points, b.launches);
+    return fmt::format("{} on {}: {} points and {} launches there, {} and {} here", a.which,
+                       a.platform, a.points, a.launches, b.points, b.launches);
   }
   return "";
 }
@@ -205,12 +204,12 @@ Answer Oracle::ask(const Question& question, const std::vector<std::string>& env
   const std::filesystem::path report = folder.path() / "report.json";
   ProcessCommand command{
       {program_, "run", "--bisect", "--quiet", "--json", report.string()}, "", environment, 0};
-  // Not where it says nothing new: an older plumb may lack the option.
+  // Left out if it is the default, because an older plumb may lack the option.
   if (timeout_ != kUsualTimeout) {
     command.words.insert(command.words.end(), {"--timeout", fmt::format("{}", timeout_)});
   }
-  // plumb ends what takes too long itself, and once more to see what crashed; a plumb that does not
-  // is ended from here.
+  // plumb itself stops a case that takes too long, and repeats it once to find out what crashed. A
+  // plumb that does not end is stopped from here.
   if (timeout_ > 0) command.timeout = 4 * timeout_ + 60;
   for (const auto& words : {further_, words_of(question)}) {
     command.words.insert(command.words.end(), words.begin(), words.end());

@@ -2,31 +2,16 @@
 #include "bisect/search/progress.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <cstdio>
 
 namespace plumb::bisect {
 
-namespace {
-
-constexpr std::size_t kWidth = 79;  // a longer line would wrap and stay
-
-}  // namespace
-
 Progress::Progress(bool quiet)
-    : quiet_(quiet),
-      terminal_(!quiet && isatty(STDERR_FILENO) == 1),
-      start_(std::chrono::steady_clock::now()) {}
-
-Progress::~Progress() { clear(); }
-
-void Progress::clear() const {
-  if (terminal_) std::fputs("\r\033[K", stderr);
-}
+    : quiet_(quiet), status_(!quiet), start_(std::chrono::steady_clock::now()) {}
 
 void Progress::line(const std::string& text) {
-  clear();
+  status_.clear();
   if (!quiet_) std::fputs((text + "\n").c_str(), stderr);
 }
 
@@ -43,19 +28,15 @@ void Progress::doing(const std::string& what) {
 
 void Progress::end() {
   ++done_;
-  clear();
+  status_.clear();
 }
 
 void Progress::show() {
-  if (!terminal_) return;
+  if (!status_.is_shown()) return;
   const std::chrono::duration<double> so_far = std::chrono::steady_clock::now() - start_;
   const std::string left =
       done_ == 0 ? "" : fmt::format(", {:.0f} s left", so_far.count() / done_ * left_);
-  const std::string line =
-      fmt::format("[{} done, {} left{}] {} {}", done_, left_, left, what_, doing_);
-  clear();
-  std::fputs(line.substr(0, kWidth).c_str(), stderr);
-  std::fflush(stderr);
+  status_.show(fmt::format("[{} done, {} left{}] {} {}", done_, left_, left, what_, doing_));
 }
 
 }  // namespace plumb::bisect

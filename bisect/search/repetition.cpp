@@ -13,10 +13,12 @@ namespace plumb::bisect {
 
 namespace {
 
-// Fewer leave the rate so uncertain that every verdict takes more runs, more cost more than they
-// save: near the least sum of runs in a search of ten verdicts, at any rate.
+// With fewer failures the rate is so uncertain that every verdict needs more runs; more failures
+// cost more runs than they save. 32 is close to the minimum of all runs in a search with ten
+// verdicts, for every rate.
 constexpr std::int64_t kFailuresWanted = 32;
-// Without any failure: what fails 1 time in 5 would have been seen, but for kWrongAnswer.
+// Gives up after so many runs without a failure: a failure rate of 1 in 5 would have shown by then,
+// except with a probability of kWrongAnswer.
 constexpr std::int64_t kTriesWithoutFailure = 64;
 
 }  // namespace
@@ -58,11 +60,12 @@ Repeated Repeater::measure(const Ask& ask) {
     measured.seconds += answer.seconds;
     const bool failed = answer.verdict == Verdict::bad;
     if (answer.verdict == Verdict::cannot_say && measured.failures > 0) {
-      throw Undecided(fmt::format("the bad end fails and cannot say by turns: {}", answer.reason));
+      throw Undecided(
+          fmt::format("the bad end sometimes fails and sometimes cannot say: {}", answer.reason));
     }
     measured.failures += failed;
     if (failed) signatures_.insert(answer.signature);
-    // The first failure stands for all.
+    // The answer is that of the first failure.
     if (measured.failures <= 1 && (failed || measured.failures == 0)) {
       measured.answer = std::move(answer);
     }
@@ -96,12 +99,12 @@ Repeated Repeater::verdict(const Ask& ask, bool any_failure) const {
 }
 
 std::string Repeater::text() const {
-  if (known_ > 0) {
-    return fmt::format("{} run{} until it counts as good, as asked", known_, known_ > 1 ? "s" : "");
-  }
-  return fmt::format(
-      "failed in {} of {} runs, so in at least {:.3g} % of all: {} runs until it counts as good",
-      failures_, measured_runs_, 100 * least_, runs_);
+  const std::string good = runs_ == 1
+                               ? "1 pass makes an answer good"
+                               : fmt::format("{} passes in a row make an answer good", runs_);
+  if (known_ > 0) return good + " (--repeat)";
+  return fmt::format("failure rate at least {:.3g} % ({} of {} runs): {}", 100 * least_, failures_,
+                     measured_runs_, good);
 }
 
 }  // namespace plumb::bisect

@@ -5,20 +5,20 @@
 
 #include <stdexcept>
 
-#include "bisect/search/signature.h"
+#include "cases/judge/line_kind.h"
 
 namespace plumb::bisect {
 
 namespace {
 
-// Beside one good answer per step: the good ends.
+// Upper limit of good answers in a search: one per step, and the good ends.
 std::int64_t most_goods_of_commits(std::size_t candidates) { return steps_left(candidates) + 3; }
 
 std::string diagnosis_of(const Answer& answer) {
   return answer.failed.is_object() ? answer.failed.value("diagnosis", "") : "";
 }
 
-// Of the case that the search has narrowed to.
+// Paths of the case to which the search was limited.
 std::vector<Path> paths_of(const Answer& answer, const Question& question) {
   std::vector<Path> paths;
   for (const Path& path : answer.paths) {
@@ -27,7 +27,7 @@ std::vector<Path> paths_of(const Answer& answer, const Question& question) {
   return paths;
 }
 
-// At an end: a question that is refused has no answer anywhere.
+// Throws if plumb refused the question at an end of the sequence: it would refuse it everywhere.
 void require_accepted(const Answer& answer, const std::string& text) {
   if (!answer.usage) return;
   throw std::runtime_error(fmt::format("{} refuses the question: {}", text, answer.reason));
@@ -64,13 +64,13 @@ Judged SequenceSearch::judge(const std::string& key, const std::string& why,
 
 void SequenceSearch::judge_bad_end() {
   const std::string key = sequence_.bad_end(), text = sequence_.text(key);
-  const Judged bad = judge(key, "it has to be bad", length_);
+  const Judged bad = judge(key, "the bad end has to be bad", length_);
   const Answer& answer = bad.result.answer;
   require_accepted(answer, text);
   if (answer.verdict == Verdict::good) {
-    throw Undecided(fmt::format(
-        "the bad end {} is good: it passed all of {} runs (--repeat asks for another number)", text,
-        bad.result.runs));
+    throw Undecided(
+        fmt::format("the bad end {} is good: all {} runs passed (--repeat sets the number of runs)",
+                    text, bad.result.runs));
   }
   if (answer.verdict == Verdict::cannot_say) {
     throw Undecided(fmt::format("the bad end {} cannot say: {}", text, answer.reason));
@@ -83,8 +83,11 @@ std::vector<std::string> SequenceSearch::judge_good_ends() {
   for (const std::string& end : ends) {
     const bool asked = end == ends.front();
     const Answer answer =
-        judge(end, asked ? "it has to be good" : "both ends come from it", length_).result.answer;
-    const std::string what = asked ? "the good end" : "where the two ends part,";
+        judge(end,
+              asked ? "the good end has to be good" : "the merge base of both ends has to be good",
+              length_)
+            .result.answer;
+    const std::string what = asked ? "the good end" : "the merge base of both ends";
     const std::string text = sequence_.text(end);
     require_accepted(answer, text);
     if (answer.verdict == Verdict::bad) {
@@ -97,14 +100,15 @@ std::vector<std::string> SequenceSearch::judge_good_ends() {
   return ends;
 }
 
-// Arms that ran different things do not differ by what is searched alone.
+// Warns if a subject ran other work than the good end: the difference between them may then have
+// another cause than the one searched for.
 void SequenceSearch::check_path(const std::string& key, const std::string& what) {
   const auto path = [&](const std::string& of) {
     return paths_of(judged_.at(of).result.answer, judging_.run());
   };
   const std::string difference = path_difference(path(sequence_.good_ends().front()), path(key));
   if (difference.empty()) return;
-  result_.warnings.push_back(what + " did not run the same as the good end: " + difference);
+  result_.warnings.push_back(what + " did other work than the good end: " + difference);
   judging_.decide(result_.warnings.back());
 }
 
@@ -116,11 +120,11 @@ void SequenceSearch::finish(const FirstBad& found) {
   result_.failure = judged_.at(found.bad).result.answer;
   const std::string here = diagnosis_of(result_.failure),
                     there = diagnosis_of(judged_.at(sequence_.bad_end()).result.answer);
-  if (without_numbers(here) != without_numbers(there)) {
-    result_.warnings.push_back("at the bad end it looks otherwise: " + there);
+  if (cases::without_numbers(here) != cases::without_numbers(there)) {
+    result_.warnings.push_back("the failure at the bad end looks different: " + there);
   }
   const bool one = result_.candidates.size() == 1;
-  std::string text = one ? "the first bad one is" : "it is one of";
+  std::string text = one ? "first bad:" : "first bad, one of:";
   for (const std::string& key : result_.candidates) text += " " + sequence_.text(key);
   judging_.decide(text);
   const std::string good = found.goods.back();
@@ -129,7 +133,7 @@ void SequenceSearch::finish(const FirstBad& found) {
 
 SequenceResult SequenceSearch::run() {
   const std::string bad_end = sequence_.bad_end();
-  judging_.decide(fmt::format("{} of them may have been the first bad one", length_));
+  judging_.decide(fmt::format("{} candidates for the first bad one", length_));
   judge_bad_end();
   const std::vector<std::string> goods = judge_good_ends();
   check_path(bad_end, "the bad end");
@@ -139,7 +143,7 @@ SequenceResult SequenceSearch::run() {
         return sequence_.halving_order(bad, known);
       },
       [&](const std::string& key, std::size_t left) {
-        const std::string why = fmt::format("{} may have been the first bad one", left);
+        const std::string why = fmt::format("{} candidates left", left);
         return judge(key, why, left).result.answer.verdict;
       });
   finish(found);
@@ -152,11 +156,11 @@ SequenceResult SequenceSearch::run() {
 
 std::vector<Judged> SequenceSearch::judge_all(const std::vector<std::string>& keys) {
   judging_.accept_any_failure();
-  judge(sequence_.bad_end(), "the rate of its failure is wanted", length_);
+  judge(sequence_.bad_end(), "measures the failure rate", length_);
   std::vector<Judged> all;
   for (const std::string& key : keys) {
     const bool known = judged_.contains(key);
-    all.push_back(known ? judged_.at(key) : judge(key, "all of them are asked", keys.size()));
+    all.push_back(known ? judged_.at(key) : judge(key, "--all judges each of them", keys.size()));
   }
   return all;
 }

@@ -4,12 +4,14 @@
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
-#include <regex>
+
+#include "cases/judge/line_kind.h"
 
 namespace plumb::bisect {
 
 namespace {
 
+using cases::without_numbers;
 using nlohmann::json;
 
 std::string text(const json& object, const char* name) {
@@ -21,15 +23,15 @@ const json* first(const json& object, const char* name) {
   return found == object.end() || !found->is_array() || found->empty() ? nullptr : &found->front();
 }
 
-// Elements beyond their bound, a row's norm or direction, a bias: one error shows as one or the
-// other as its size goes.
+// True for elements beyond their bound, a wrong norm or direction of a row, or a bias. One defect
+// can show as any of these, depending on its size.
 bool is_about_values(const std::string& kind) {
-  constexpr std::array<std::string_view, 3> kWords = {" wrong", "beyond its bound", "mean error"};
+  constexpr std::array<std::string_view, 3> kWords = {" wrong", "beyond its bound", "biased"};
   return std::any_of(kWords.begin(), kWords.end(),
                      [&](std::string_view word) { return kind.find(word) != std::string::npos; });
 }
 
-// Its process is no part of what is wrong, but the signal that ended it is.
+// True for a crash or timeout. The signal is part of the kind, the process is not.
 bool is_about_a_process(const std::string& line) {
   return line.starts_with("crash: ") || line.starts_with("timeout: ");
 }
@@ -49,24 +51,6 @@ std::string kind_of_line(const json& failure, const std::string& line) {
 
 }  // namespace
 
-std::string without_numbers(std::string_view line) {
-  static const std::regex remark(R"(\([^()]*\)|\[[^\[\]]*\])");
-  // 12, 0-3, 5, 0x7f, 1.2e-07; not the digits of a name such as k1 or fp8.
-  static const std::regex number(
-      R"((^|[^A-Za-z0-9_])[-+]?(0x[0-9a-f]+|[0-9]+(\.[0-9]+)?(e[-+]?[0-9]+)?)([,-] ?[0-9]+)*)");
-  std::string kind(line.substr(0, line.find(';')));
-  kind = std::regex_replace(kind, remark, "");
-  kind = std::regex_replace(kind, number, "$1#");
-  // One row or several, one element or several.
-  static const std::regex several(R"(\b(row|element|code)s\b)"), their(R"(\btheir\b)");
-  kind = std::regex_replace(std::regex_replace(kind, several, "$1"), their, "its");
-  kind.erase(
-      std::unique(kind.begin(), kind.end(), [](char a, char b) { return a == ' ' && b == ' '; }),
-      kind.end());
-  while (!kind.empty() && (kind.back() == ' ' || kind.back() == ',')) kind.pop_back();
-  return kind;
-}
-
 std::string kind_of(const json& failed_case) {
   if (const json* finding = first(failed_case, "findings")) {
     return text(*finding, "detector") + ": " + text(*finding, "op");
@@ -82,7 +66,7 @@ std::string look_of(const json& failed_case) {
   const json* tensor = failure != nullptr ? first(*failure, "tensors") : nullptr;
   if (tensor == nullptr) return "";
   const std::string pattern = text(*tensor, "pattern");
-  // "all rows from 3 on are wrong, none before" is a place: another size has others.
+  // "all rows from 3 on are wrong, none before" is a place, which changes with the size.
   const bool is_place =
       pattern.starts_with("all rows from ") || pattern.starts_with("only columns");
   return is_place ? "" : without_numbers(pattern);
@@ -90,8 +74,8 @@ std::string look_of(const json& failed_case) {
 
 bool look_alike(const std::string& one, const std::string& other) {
   const auto plain = [](const std::string& look) {
-    const bool is_factor = look.find(" of what is expected") != std::string::npos ||
-                           look.find("what is expected times a factor") != std::string::npos;
+    const bool is_factor = look.find(" × the expected row") != std::string::npos ||
+                           look.find("is a multiple of the expected row") != std::string::npos;
     const bool is_unwritten = look.find("never written") != std::string::npos ||
                               look.find("as before the launch") != std::string::npos;
     if (is_unwritten) return std::string("unwritten");

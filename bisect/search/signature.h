@@ -1,32 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a failure is, apart from how large it is and where: two runs with one signature failed in
-// the same way. Read from the JSON report of plumb run.
+// The signature of a failure: how it fails, without size and place of the error. Two runs with the
+// same signature failed in the same way. Computed from the JSON report of plumb run.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
 #include <string>
-#include <string_view>
 
 namespace plumb::bisect {
 
-// Of a case in the report that failed: "op/row/scenario sim-sm90 out: wrong values",
-// "… crash: its process ended with signal 11". With cases of decode steps, the detector and the op
-// of the first finding. "" if the report does not say what is wrong.
+// Signature of a failed case of a report: "op/row/scenario sim-sm90 out: wrong values", "… crash:
+// its process ended with signal 11". For a decode step: detector and op of the first finding. "" if
+// the report does not say what is wrong.
 std::string signature_of(const nlohmann::json& failed_case);
 
-// The same without the case and the platform, for searches that change these.
+// The signature without case and platform, for searches that change these.
 std::string kind_of(const nlohmann::json& failed_case);
 
-// What the wrong values look like, where the first tensor's pattern says it: without numbers and
-// without places. "" if it does not.
+// Pattern of the wrong values of the first wrong tensor, without numbers. "" if it has none, or if
+// the pattern is a place ("all rows from 3 on are wrong").
 std::string look_of(const nlohmann::json& failed_case);
 
-// Could both be the same mistake? A factor may show or not, as the values go; any other look has to
-// stay, and none may come up in a smaller case.
+// True if both patterns may come from the same defect. A factor may appear or vanish with the
+// values. Any other pattern must stay, and none may appear in a smaller case.
 bool look_alike(const std::string& one, const std::string& other);
-
-// A line of a failure without numbers, rows, coordinates and remarks in brackets.
-std::string without_numbers(std::string_view line);
 
 }  // namespace plumb::bisect

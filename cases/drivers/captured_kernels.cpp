@@ -12,7 +12,7 @@
 
 namespace plumb::cases {
 
-// Each list of kernel names once.
+// The kernel names of each captured graph; equal lists are kept once.
 struct CapturedKernels::Graphs {
   std::mutex mutex;
   std::set<std::vector<std::string>> kernels;
@@ -40,7 +40,7 @@ class CapturedKernels::NotingDevice final : public device::ForwardingDevice {
 
 namespace {
 
-// "" if a kernel of the graph matches.
+// Describes a graph in which no kernel matches `pattern`; "" if one matches.
 std::string what_is_missing(const std::vector<std::string>& kernels, const std::string& pattern) {
   const auto fits = [&](const std::string& name) {
     return !name.empty() && matches(pattern, name);
@@ -51,7 +51,7 @@ std::string what_is_missing(const std::vector<std::string>& kernels, const std::
   if (nameless == 0) {
     return fmt::format("no captured kernel matches {}: {}", pattern, fmt::join(kernels, ", "));
   }
-  return fmt::format("names of {} of {} captured kernels are unknown: whether one matches {} too",
+  return fmt::format("the names of {} of {} captured kernels are unknown: one of them may match {}",
                      nameless, kernels.size(), pattern);
 }
 

@@ -26,8 +26,7 @@ bool same_arithmetic(const plumb_numerics& a, const plumb_numerics& b) {
          a.deterministic && b.deterministic;
 }
 
-// The word of a contract that says the choice of another one's word differently: "rounding=once"
-// beside "rounding=twice".
+// True if two contracts have different values for one choice: "rounding=once" and "rounding=twice".
 bool differ(const std::string& a, const std::string& b) {
   std::istringstream of_a(a);
   for (std::string word; of_a >> word;) {
@@ -51,7 +50,8 @@ void copy_rows(const HostTensor& from, HostTensor& to) {
   }
 }
 
-// NaN is NaN: its sign and payload depend on the order of operands, and mean nothing.
+// Replaces every NaN by one fixed NaN: the sign and payload of a NaN depend on the operand order
+// and carry no meaning.
 HostTensor with_one_nan(HostTensor tensor) {
   for (std::int64_t row = 0; row < tensor.rows(); ++row) {
     for (std::int64_t i = 0; i < tensor.columns(); ++i) {
@@ -68,10 +68,11 @@ HostTensor with_one_nan(HostTensor tensor) {
 class ComposedProblem final : public Problem {
  public:
   ComposedProblem(std::unique_ptr<Problem> fused, std::unique_ptr<Composition> plain,
-                  std::vector<device::OpEntry> entries, const std::string& contract)
+                  std::vector<device::OpEntry> entries, const std::string& contract, bool foreign)
       : fused_(std::move(fused)), plain_(std::move(plain)), entries_(std::move(entries)) {
-    same_contract_ = std::ranges::none_of(
-        entries_, [&](const device::OpEntry& entry) { return differ(entry.contract, contract); });
+    may_be_alike_ = !foreign && std::ranges::none_of(entries_, [&](const device::OpEntry& entry) {
+      return differ(entry.contract, contract);
+    });
   }
 
   std::int64_t capacity() const override { return fused_->capacity(); }
@@ -113,7 +114,7 @@ class ComposedProblem final : public Problem {
                                   const plumb_numerics& declared,
                                   VerdictSeconds& seconds) const override {
     std::vector<TensorReport> reports = fused_->judge(step, tensors, numerics, declared, seconds);
-    const bool alike = same_contract_ && std::ranges::all_of(entries_, [&](const auto& entry) {
+    const bool alike = may_be_alike_ && std::ranges::all_of(entries_, [&](const auto& entry) {
                          return same_arithmetic(entry.numerics, declared);
                        });
     append(reports,
@@ -149,7 +150,8 @@ class ComposedProblem final : public Problem {
     std::move(more.begin(), more.end(), std::back_inserter(reports));
   }
 
-  // for_each(fused result, plain result) of what comes from the same roundings.
+  // Calls visit(fused result, plain result) for every output that both compute with the same
+  // roundings.
   void for_each_pair(const TensorSet& tensors, const auto& visit) const {
     for (const HostTensor& plain : tensors.all()) {
       const std::string& name = plain.spec().name;
@@ -170,7 +172,8 @@ class ComposedProblem final : public Problem {
     return reports;
   }
 
-  // The plain results in the place of the fused ones, within the bounds of the plain arithmetic.
+  // Judges the plain results in place of the fused ones, within the error bounds of the plain
+  // arithmetic.
   std::vector<TensorReport> judge_plain(const Step& step, TensorSet tensors,
                                         VerdictSeconds& seconds) const {
     for_each_pair(TensorSet(tensors), [&](const HostTensor& fused, const HostTensor& plain) {
@@ -189,7 +192,7 @@ class ComposedProblem final : public Problem {
   std::unique_ptr<Problem> fused_;
   std::unique_ptr<Composition> plain_;
   std::vector<device::OpEntry> entries_;
-  bool same_contract_ = true;
+  bool may_be_alike_ = true;
 };
 
 }  // namespace
@@ -199,9 +202,9 @@ std::unique_ptr<Composition> Problem::composition() const { return nullptr; }
 std::unique_ptr<Composition> RecordedProblem::composition() const { return own_->composition(); }
 
 std::unique_ptr<Problem> compose(std::unique_ptr<Problem> fused, std::string_view op,
-                                 const device::Implementation& implementation) {
+                                 const device::Implementation& implementation, bool foreign) {
   std::unique_ptr<Composition> plain = fused->composition();
-  if (!plain) throw std::logic_error("a case of the scenario composition without a plain sequence");
+  if (!plain) throw std::logic_error("a case of the scenario composition needs a plain sequence");
   std::vector<device::OpEntry> entries;
   for (const std::string_view called : plain->ops()) {
     const device::OpEntry* entry = device::find_entry(implementation, called);
@@ -213,7 +216,7 @@ std::unique_ptr<Problem> compose(std::unique_ptr<Problem> fused, std::string_vie
   }
   const device::OpEntry* own = device::find_entry(implementation, op);
   return std::make_unique<ComposedProblem>(std::move(fused), std::move(plain), std::move(entries),
-                                           own == nullptr ? "" : own->contract);
+                                           own == nullptr ? "" : own->contract, foreign);
 }
 
 }  // namespace plumb::cases

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The scenario "composition": a fused op beside the plain ops that it replaced, on the same device
-// and the same inputs. Where both round at the same places and declare the same arithmetic, their
-// results have to be the same bits; otherwise each is judged within its own bounds.
+// The scenario "composition": runs a fused op and the sequence of plain ops that it replaced, on
+// one device and the same inputs. If plumb's own kernels round at the same places and declare the
+// same arithmetic, their results must be bit-equal. Otherwise each result is judged within its own
+// bounds: two kernels that declare equal numerics may still add in another order.
 #pragma once
 
 #include <memory>
@@ -13,36 +14,35 @@
 
 namespace plumb::cases {
 
-// Entry of an op by name; nullptr if the implementation lacks it.
-
-// The plain sequence of one fused problem: Problem::composition(). What it writes it calls
-// "plain_<name>", after the output of the fused op that it stands against.
+// The sequence of plain ops for one fused problem (Problem::composition()). The sequence writes its
+// results to tensors "plain_<name>", where <name> is the fused op's output to compare with.
 class Composition {
  public:
   virtual ~Composition() = default;
-  // The ops that it calls, in order. An implementation that lacks one is skipped.
+  // The ops of the sequence, in order. The case is skipped if the implementation lacks one of them.
   virtual std::vector<std::string_view> ops() const = 0;
-  // What it needs beside the fused op's tensors: outputs and scratch, and inputs for steps that are
-  // no op (a selection, a sum).
+  // Additional tensors that the fused op does not have: outputs and scratch of the sequence, and
+  // inputs for steps that no op computes (a selection, a sum).
   virtual TensorSet make_tensors() const = 0;
-  // Writes those inputs from the fused op's, which are filled.
+  // Computes these additional inputs from the fused op's inputs, which are already filled.
   virtual void fill(const Step&, TensorSet&) const {}
-  // Enqueues the sequence; entries in the order of ops().
+  // Enqueues the sequence. `entries` are in the order of ops().
   virtual plumb_status launch(const std::vector<device::OpEntry>& entries,
                               const DeviceTensors& tensors, device::Stream stream) const = 0;
-  // Does this output of the fused op come from the same roundings?
+  // True if the plain sequence rounds at the same places as the fused op for this output.
   virtual bool rounds_alike(std::string_view) const { return true; }
-  // What is right of what the sequence wrote where it does not.
+  // Expectations for results of the sequence that are rounded differently from the fused op's.
   virtual Expectations expect(const Step&, const TensorSet&,
                               const std::vector<device::OpEntry>&) const {
     return {};
   }
 };
 
-// The problem of both, to be driven like any other: launches the fused op, then the sequence.
-// `op`: the fused one, by whose contract plain ones have its bits or not. Throws Unsupported where
-// the implementation lacks a plain op.
+// A problem that launches the fused op and then the sequence, driven like any other problem. The
+// results need not have the same bits if the kernels are `foreign` (a plug-in's), or if an op of
+// the sequence declares another value of a choice than `op` (the fused op) does. Throws Unsupported
+// if the implementation lacks a plain op.
 std::unique_ptr<Problem> compose(std::unique_ptr<Problem> fused, std::string_view op,
-                                 const device::Implementation& implementation);
+                                 const device::Implementation& implementation, bool foreign);
 
 }  // namespace plumb::cases

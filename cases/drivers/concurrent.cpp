@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Several runners on one device: each a host thread with its own stream, graph, buffers and op
-// state, replaying with inputs of its own beside the others and two neighbours. What a runner gets
-// is compared with the bits of the same work done alone.
+// Several runners on one device. Each runner is a host thread with its own stream, graph, buffers
+// and op state, and replays with its own inputs while the other runners and the background load (a
+// kernel and a copy) run. Each runner's result is compared bit by bit with the same work done
+// alone.
 //
-// All threads meet before any of them waits for its work, so that a simulated device always has the
-// same work pending when it starts to execute (device/sim/sim_device.h).
+// All threads meet at a barrier before any of them waits for its work, so that a simulated device
+// always has the same work pending when it starts to execute (device/sim/sim_device.h).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,7 +21,7 @@ namespace plumb::cases {
 namespace {
 
 struct ConcurrentRunner {
-  CaseResult counts;  // its own launches and times
+  CaseResult counts;  // launches and times of this runner
   std::unique_ptr<Session> session;
   Buffers buffers;
   CapturedCall graph;
@@ -29,10 +30,10 @@ struct ConcurrentRunner {
   std::vector<std::string> damage;
 };
 
-// What the device said in a thread; nothing: no error.
+// The error that the device raised in one thread; both strings are empty if there was none.
 struct ThreadError {
-  std::string_view kind;  // "race"
-  std::string text;       // "race: ..."
+  std::string_view kind;  // name of the error's kind: "race"
+  std::string text;       // full message: "race: ..."
 };
 
 ThreadError error_of(const std::exception_ptr& error) {
@@ -48,7 +49,8 @@ ThreadError error_of(const std::exception_ptr& error) {
   }
 }
 
-// "the device is lost since: ..." in one thread repeats what came out of another one's call.
+// After one thread's error, calls of other threads fail with "the device is lost since: ..." and
+// the same text. Reporting these copies would repeat the first error.
 bool repeats_another(const ThreadError& error, const std::vector<ThreadError>& all) {
   return std::any_of(all.begin(), all.end(), [&](const ThreadError& other) {
     const std::size_t what = other.text.find(": ");
@@ -57,28 +59,30 @@ bool repeats_another(const ThreadError& error, const std::vector<ThreadError>& a
   });
 }
 
-// An implementation in another process brings plumb's kernel there along.
+// The entry of the background kernel. If the implementation runs in another process, it has its own
+// entry for it there.
 const device::OpEntry& hog_of(const device::Device& device, const RunOptions& options) {
   const device::OpEntry* hog =
       device::find_entry(options.implementation(options.platform, false), "occupancy_hog");
   return hog != nullptr ? *hog : own_hog(device);
 }
 
-// On a real device a far row takes all memory that its addresses span, once for each runner and
-// once for the work alone. Throws Unsupported where that is more than three quarters of what there
-// is: the rest is for the neighbours, the kernel's own and other processes.
+// A row with far-apart addresses takes, on a real device, all memory that its addresses span: once
+// per runner and once for the work alone. Throws Unsupported if that exceeds three quarters of the
+// device's memory. The last quarter is left for the background load, the kernel's own allocations
+// and other processes.
 void require_memory(Session& alone, std::size_t runners) {
   const std::size_t there = alone.device().properties().memory_bytes;
-  if (there == 0) return;  // simulated
+  if (there == 0) return;  // a simulated device has no limit
   const TensorSet tensors = alone.problem().make_tensors();
   std::size_t needed = 0;
   for (const HostTensor& tensor : tensors.all()) {
     needed += (runners + 1) * device_bytes(tensor);
   }
   if (needed <= there / 4 * 3) return;
-  throw Unsupported(
-      fmt::format("{} runners, and the same work alone, take {:.0f} GiB, and the device has {:.0f}",
-                  runners, in_gib(needed), in_gib(there)));
+  throw Unsupported(fmt::format(
+      "{} runners and the same work run alone need {:.0f} GiB, and the device has {:.0f}", runners,
+      in_gib(needed), in_gib(there)));
 }
 
 class SideBySide {
@@ -89,11 +93,13 @@ class SideBySide {
         scenario_(scenario),
         seed_(seed),
         shared_(options.shared_by_runners),
-        // A kernel that ends before the next one starts meets nobody; a real device gets several.
+        // On a real device one replay may end before the next runner's starts, so it replays 8
+        // times to make the runners overlap.
         replays_(alone.device().properties().simulated ? 1 : 8),
         runners_(static_cast<std::size_t>(scenario.runners)),
         team_(scenario.runners + 1) {
-    // Made in one order: a simulated device knows streams by number.
+    // Created on one thread, in a fixed order: a simulated device numbers its streams, and the
+    // numbers must not change from run to run.
     for (std::size_t r = 0; r < runners_.size(); ++r) {
       runners_[r].session =
           std::make_unique<Session>(alone, fmt::format("runner {}", r + 1), runners_[r].counts);
@@ -127,7 +133,8 @@ class SideBySide {
     return fmt::format("runner {} of {}", &runner - runners_.data() + 1, runners_.size());
   }
 
-  // All runners do their part at once, and so do the neighbours. False: an error, and a failure.
+  // Runs `part` on all runners' threads at once, and `beside` on the background load's thread.
+  // Returns false after an error, which is reported as a failure.
   bool together(
       const std::string& when, const Part& part,
       const std::function<void(BackgroundLoad&)>& beside = [](BackgroundLoad&) {}) {
@@ -147,10 +154,12 @@ class SideBySide {
     return all_well;
   }
 
-  // Whose call it was that executed a simulated device's work is chance; its stream says who it is.
+  // On a simulated device any thread's call may execute another thread's work, so the calling
+  // thread does not tell whose work failed. If the error names a stream, the report names the
+  // stream instead.
   void fail(std::size_t r, const std::string& when, const ThreadError& error) {
     const bool says_stream = error.text.find(": stream ") != std::string::npos;
-    const std::string who = r < runners_.size() ? name_of(runners_[r]) : "the neighbours";
+    const std::string who = r < runners_.size() ? name_of(runners_[r]) : "the background load";
     std::vector<std::string> lines = {error.text};
     if (says_stream) {
       lines[0] += fmt::format(" (runner 1 has stream 2, and so on to {})", runners_.size() + 1);
@@ -161,7 +170,8 @@ class SideBySide {
         std::move(lines));
   }
 
-  // Every thread makes its buffers while others do, and calls the op with inputs of its own.
+  // Every thread allocates its buffers at the same time as the others. Then every thread calls the
+  // op once.
   bool warm_up() {
     const Step step = make_step(alone_, {100, 0}, 0, seed_);
     const bool made = together(
@@ -184,7 +194,7 @@ class SideBySide {
            wait("warm-up");
   }
 
-  // What a fault lets the runners have in common.
+  // Makes the runners share inputs or state, if a planted fault asks for it.
   void share() {
     for (ConcurrentRunner& runner : runners_) {
       if (&runner == runners_.data()) continue;
@@ -203,7 +213,8 @@ class SideBySide {
     });
   }
 
-  // All captures are open at once, while the neighbours run and another thread allocates.
+  // All captures are open at the same time, while the background load runs and another thread
+  // allocates.
   bool capture() {
     const bool captured =
         together(
@@ -234,7 +245,8 @@ class SideBySide {
     buffers.state = session.problem().make_state(buffers.addresses);
   }
 
-  // After a launch, as the runners: the scratch of a capture is what launches before it asked for.
+  // Launches once before the capture, as the runners did: the scratch size of a capture depends on
+  // earlier launches.
   void capture_alone() {
     buffers_ = alone_.make_buffers();
     alone_.set_inputs_of(*runners_.front().session, buffers_);
@@ -248,12 +260,13 @@ class SideBySide {
     for (const ConcurrentRunner& runner : runners_) {
       if (runner.graph.kernels == graph_.kernels) continue;
       alone_.fail(name_of(runner) + ", capture; " + alone_.point().text(),
-                  {fmt::format("the captured graph launches {}; one captured alone launches {}",
+                  {fmt::format("the captured graph launches {}; a graph captured alone launches {}",
                                runner.graph.kernels, graph_.kernels)});
     }
   }
 
-  // Runners are at different steps of the plan, so that full and nearly empty batches meet.
+  // Runner r is r steps ahead in the schedule, so that full and nearly empty batches run at the
+  // same time.
   bool replay(std::size_t index) {
     const std::string when = fmt::format("step {}", index);
     const bool replayed =
@@ -268,7 +281,7 @@ class SideBySide {
         together(
             when, [&](ConcurrentRunner& runner) { replay_all(runner); },
             [](BackgroundLoad& load) { load.begin(); }) &&
-        wait(when) &&  // before anyone enqueues a copy back: what is pending would be chance
+        wait(when) &&  // before a copy back is enqueued, which would make the pending work random
         together(when, [&](ConcurrentRunner& runner) {
           runner.damage.clear();
           runner.got = runner.session->fetch(runner.buffers, alone_.point().poison, runner.damage);
@@ -284,8 +297,8 @@ class SideBySide {
     }
   }
 
-  // Each runner's result against the same inputs alone; one runner's, or each if bits say nothing,
-  // against the reference.
+  // Compares the result of every runner with the same work done alone. Also judges one runner per
+  // step against the reference, or all runners if the op is not deterministic.
   void judge(std::size_t index) {
     std::vector<std::string> guards;
     alone_.check_guards(guards);
@@ -297,7 +310,7 @@ class SideBySide {
       std::vector<std::string> damage;
       const TensorSet alone = replay_alone(runner, damage);
       if (!damage.empty()) alone_.fail(context + "; alone", std::move(damage));
-      alone_.compare_bits(runner.step, runner.got, alone, "differs from the same work alone",
+      alone_.compare_bits(runner.step, runner.got, alone, "differs from the same work run alone",
                           context);
       if (!alone_.deterministic() || r == index % runners_.size()) {
         alone_.judge(runner.step, runner.got, std::move(runner.damage), context);
@@ -321,7 +334,7 @@ class SideBySide {
   const int replays_;
   std::vector<ConcurrentRunner> runners_;
   std::unique_ptr<BackgroundLoad> load_;
-  Buffers buffers_;  // of the work alone
+  Buffers buffers_;  // of the session that works alone
   CapturedCall graph_;
   ThreadTeam team_;
 };

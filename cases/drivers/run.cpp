@@ -13,13 +13,16 @@
 #include "cases/recorded/recorded_problem.h"
 #include "cases/tables/contract.h"
 #include "cases/tensors/fill.h"
+#include "device/filler.h"
 
 namespace plumb::cases {
 
 namespace {
 
-// Rows of a sample. More of the cheap ones, for the checks that many rows make sharper; a quarter
-// of what a verdict may take, for there are several a point.
+static_assert(static_cast<std::uint8_t>(Poison::huge) == device::kHugePoison);
+
+// Number of rows in a sample. Cheap rows get more, because some checks get sharper with many rows.
+// A sample may take a quarter of the verdict budget, because a point has several verdicts.
 std::int64_t affordable_rows(double verdict, std::int64_t rows, const RunOptions& options) {
   constexpr std::int64_t kMost = 1024;
   const double cost_of_row = verdict / static_cast<double>(rows);
@@ -27,7 +30,7 @@ std::int64_t affordable_rows(double verdict, std::int64_t rows, const RunOptions
                     options.least_sample, kMost);
 }
 
-// All rows of a recorded call are live: which of them were padding, its values say.
+// All rows of a recorded call count as live: its values say which rows were padding.
 Scenario scenario_of(const Case& which) {
   Scenario scenario = *which.scenario;
   if (!is_recorded(which.row)) return scenario;
@@ -35,7 +38,7 @@ Scenario scenario_of(const Case& which) {
   return scenario;
 }
 
-// A point of a recorded row has a fill that nobody asks for.
+// Replaces the fill in the failure's text: a recorded row's point has a fill that is not used.
 void name_recorded_fill(CaseResult& result) {
   for (Failure& failure : result.failures) {
     for (const Fill fill : {Fill::exact, Fill::real, Fill::adversarial}) {
@@ -76,15 +79,16 @@ void run_point(const Case& which, const Point& point, std::uint64_t seed, const 
   }
 }
 
-// Under every fill at most a tenth of the nonzero values exceed their bound, so that zeros would
-// nearly pass. With plumb's own declarations three quarters and more do, in each default case.
+// True if, under every fill, replacing values by 0 would be detected for less than a tenth of the
+// nonzero values: an output of zeros would nearly pass. With plumb's own declarations, every
+// default case detects at least three quarters.
 bool is_blind(const TensorSummary& tensor) {
   constexpr double kLeastObservable = 0.1;
   return tensor.elements_compared > 0 && tensor.zero_share < 1 &&
          tensor.most_observable < kLeastObservable;
 }
 
-// A pass that proves too little is not a pass.
+// Marks a passed case untrusted if the pass proves too little.
 void distrust(const Row& row, CaseResult& result) {
   const auto nothing_but_zero = [](const TensorSummary& t) {
     return t.elements_compared == 0 || t.zero_share == 1;
@@ -142,7 +146,7 @@ std::unique_ptr<Problem> make_problem(const Case& any, const RunOptions& options
   const auto finish = [=, &options](std::unique_ptr<Problem> problem) {
     if (which.scenario->mode != Scenario::Mode::composition) return problem;
     return compose(std::move(problem), which.op->name,
-                   options.implementation(options.platform, checked));
+                   options.implementation(options.platform, checked), options.foreign);
   };
   const auto make_problem = [=, launched = options.launched_under,
                              judged = options.judged_under](const Row& row) {
@@ -180,7 +184,10 @@ void settle(const Row& row, CaseResult& result) {
     result.reason = row.known_bug;
   } else if (result.outcome == Outcome::passed) {
     result.outcome = Outcome::failed;
-    result.failures.push_back({"known bug", {"passes, but is listed as " + row.known_bug}, {}});
+    result.failures.push_back(
+        {"no step: every step passed",
+         {"unexpected pass: the row is marked known_bug = \"" + row.known_bug + "\""},
+         {}});
   }
 }
 
@@ -194,13 +201,14 @@ CaseResult run_case(const Case& any, const RunOptions& options) {
     result.reason = unavailable;
     return result;
   }
-  // Another seed has other conditions, and no other recorded inputs.
+  // The seed option changes conditions and values. A recorded row's inputs cannot change, so its
+  // seed does not either.
   const std::uint64_t seed = seed_of(result.id) + (is_recorded(any.row) ? 0 : options.seed);
   try {
     const Case which = under_contract(options.implementation(options.platform, false), any);
     const auto properties = options.open(options.platform, {})->properties();
     if (which.row.real_only && properties.simulated) {
-      throw Unsupported("a row for real devices: the simulator cannot afford it");
+      throw Unsupported("this row is for real devices: it takes too long on the simulator");
     }
     const std::unique_ptr<Problem> problem = which.op->make_problem(which.row, properties);
     for (const Point& point : choose_points(which, *problem, options)) {
@@ -208,7 +216,7 @@ CaseResult run_case(const Case& any, const RunOptions& options) {
       run_point(which, point, seed, options, result);
       if (result.failures.empty()) continue;
       result.failed_at = spec_of(point);
-      break;  // one failing point says what is wrong
+      break;  // one failing point is enough for the report
     }
     if (is_recorded(which.row)) name_recorded_fill(result);
     settle(which.row, result);

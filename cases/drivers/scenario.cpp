@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The two ways an op is driven by itself: called, and captured and replayed.
+// Runs a case of one session: eager calls (also for scenario composition), or a captured graph that
+// is replayed.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,6 +15,17 @@ namespace {
 
 constexpr DeadRows kDeadRows[] = {DeadRows::foreign, DeadRows::nan, DeadRows::huge, DeadRows::zero,
                                   DeadRows::infinity};
+
+std::string_view content_of(DeadRows dead) {
+  switch (dead) {
+    case DeadRows::zero: return "zeros";
+    case DeadRows::nan: return "NaN";
+    case DeadRows::infinity: return "infinity";
+    case DeadRows::huge: return "huge values";
+    case DeadRows::foreign: return "another request's data";
+  }
+  return "?";
+}
 
 Poison other(Poison poison) { return poison == Poison::huge ? Poison::nan : Poison::huge; }
 
@@ -58,8 +70,9 @@ CapturedCall end_capture(Session& session) {
 }
 
 std::string describe(const Session& session, const Step& step, std::size_t index) {
-  return fmt::format("step {}: {} of {} rows live, dead rows {}; {}", index, step.live,
-                     session.problem().capacity(), name_of(step.dead_rows), session.point().text());
+  return fmt::format("step {}: {} of {} rows live, padded rows hold {}; {}", index, step.live,
+                     session.problem().capacity(), content_of(step.dead_rows),
+                     session.point().text());
 }
 
 Step make_step(const Session& session, const Scenario::ScenarioStep& plan, std::size_t index,
@@ -107,7 +120,7 @@ void run_full_graph(Session& session, const Scenario& scenario, std::uint64_t se
   Buffers buffers = session.make_buffers();
   Buffers eager = session.make_buffers(&buffers);
 
-  // Warm-up at the captured size, with inputs that no later step has.
+  // Warm up at the captured size with inputs that no later step uses.
   const Step warm_up = make_step(session, {100, 0}, 0, seed);
   session.set_inputs(warm_up, buffers);
   session.poison(buffers, session.point().poison);

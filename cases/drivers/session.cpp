@@ -19,11 +19,12 @@ namespace plumb::cases {
 
 namespace {
 
-// Of what steps stored, for the report on a later one.
-constexpr std::size_t kMostRemembered = std::size_t{4} << 20;  // bytes of a tensor
+// Limits on the outputs that are kept of earlier steps, to recognise stale results in a later step.
+constexpr std::size_t kMostRemembered = std::size_t{4} << 20;  // bytes per tensor
 constexpr std::size_t kStepsRemembered = 3;
 
-// Of all that a verdict depends on: a problem's reference knows the step by what it filled.
+// Digest of everything that a verdict depends on. It includes the step, because the reference
+// computes from the values that the step filled.
 std::array<std::uint64_t, 2> digest_of(const Step& step, bool padded, const TensorSet& tensors) {
   const std::array<std::int64_t, 4> about = {
       static_cast<std::int64_t>(step.seed), step.live, static_cast<std::int64_t>(step.fill),
@@ -46,8 +47,9 @@ void check_starts(const TensorSet& tensors) {
         start.placement == tensor.spec().placement) {
       continue;
     }
-    throw std::logic_error(fmt::format("{} cannot start as {}: an input of the same layout has to",
-                                       tensor.spec().name, start.name));
+    throw std::logic_error(
+        fmt::format("{} cannot start as {}: only an input of the same layout can be a start",
+                    tensor.spec().name, start.name));
   }
 }
 
@@ -100,7 +102,7 @@ Buffers Session::make_buffers(const Buffers* inputs_of) {
 
 void* Session::allocate(const HostTensor& tensor) {
   const TensorSpec& spec = tensor.spec();
-  // One byte at least: an op on no rows still gets an address of its own.
+  // At least one byte: an op on zero rows still gets a distinct address.
   const std::size_t bytes = std::max<std::size_t>(device_bytes(tensor), 1);
   const std::string label = owner_.empty() ? spec.name : owner_ + " " + spec.name;
   try {
@@ -306,7 +308,8 @@ void Session::keep_evidence(const Step& step, const TensorSet& got) {
 
 void Session::compare_bits(const Step& step, const TensorSet& got, const TensorSet& expected,
                            const std::string& what, const std::string& context) {
-  if (!declared_.deterministic) {  // each may differ, and has to be right
+  // Results of a nondeterministic op may differ, so each is judged by itself.
+  if (!declared_.deterministic) {
     if (!result_.failures.empty()) return;
     judge(step, got, {}, context + "; one more launch");
     judge(step, expected, {}, context + "; one more launch");
@@ -318,7 +321,7 @@ void Session::compare_bits(const Step& step, const TensorSet& got, const TensorS
   for (const HostTensor& tensor : got.all()) {
     const TensorSpec& spec = tensor.spec();
     if (spec.role == Role::input) continue;
-    // Partial results are bits only where the op says that it writes them.
+    // Scratch is compared only if the op declares that it stores partial results there.
     if (spec.role == Role::scratch && !declared_.stores_partials) continue;
     const Bytes& bytes = tensor.bytes();
     if (same_bytes(bytes.data(), expected.at(spec.name).bytes().data(), bytes.size())) continue;

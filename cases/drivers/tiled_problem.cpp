@@ -22,11 +22,12 @@ constexpr std::int64_t kRowsWorthAThread = 16;
 
 enum TilingSalt : std::uint64_t { kPattern = 0x5e1ec7ed, kRepresentative };
 
-// Rows with the same inputs and the same bits of every output.
+// A group of rows that have the same inputs and the same bits in every output.
 struct Alike {
-  std::int64_t pattern = 0;          // row of the small problem that they repeat
-  std::int64_t representative = -1;  // the one to judge
-  bool edge = false;                 // with the first, the last, or one at the end of the live rows
+  std::int64_t pattern = 0;          // row of the small problem whose inputs they have
+  std::int64_t representative = -1;  // the row that is judged for the group
+  // True if the group has the first, the last, or a row next to the live/dead boundary.
+  bool edge = false;
   std::vector<std::int64_t> rows;
 };
 
@@ -36,7 +37,8 @@ class TiledProblem final : public Problem {
       : make_(std::move(make)),
         rows_(rows),
         sample_(sample),
-        patterns_(std::max<std::int64_t>(2, (sample + 1) / 2)),  // one live, one padded
+        // Two at least: one live and one padded.
+        patterns_(std::max<std::int64_t>(2, (sample + 1) / 2)),
         large_(make_(rows_)),
         small_(make_(patterns_)) {
     const TensorSet small = small_->make_tensors();
@@ -49,7 +51,8 @@ class TiledProblem final : public Problem {
         axes_.push_back(find_row_axis(spec, rows_, small.at(spec.name).spec(), patterns_));
       } catch (const std::logic_error&) {
         if (!between) throw;
-        axes_.push_back(std::nullopt);  // a plan, or what follows one: Problem::judge_whole
+        // No row dimension: a plan, or data that depends on a plan (see Problem::expect_whole).
+        axes_.push_back(std::nullopt);
       }
     }
   }
@@ -103,7 +106,7 @@ class TiledProblem final : public Problem {
     });
   }
 
-  // Of the rows that are judged.
+  // Expectations of the rows that are judged, not of all rows.
   Expectations expect(const Step& step, const TensorSet& tensors,
                       const reference::Numerics& numerics,
                       const plumb_numerics& declared) const override {
@@ -115,7 +118,8 @@ class TiledProblem final : public Problem {
     return all;
   }
 
-  // One batch after the other: the estimates of all rows would not fit into memory.
+  // Judges the chosen rows batch by batch: the estimates of all of them at once would not fit into
+  // memory.
   std::vector<TensorReport> judge(const Step& step, const TensorSet& tensors,
                                   const reference::Numerics& numerics,
                                   const plumb_numerics& declared,
@@ -156,14 +160,15 @@ class TiledProblem final : public Problem {
     }
   }
 
-  // As large a share of the small problem's rows is live; one at least, and one dead, if any is.
+  // Live rows of the small problem: the same share as in the large one. If the large one has both
+  // live and dead rows, so has the small one.
   std::int64_t live_of_few(std::int64_t live) const {
     if (live == 0 || live == rows_) return live == 0 ? 0 : patterns_;
     return std::clamp<std::int64_t>(patterns_ * live / rows_, 1, patterns_ - 1);
   }
 
-  // Which row of the small problem each row repeats. At random, so that one which reads or writes a
-  // neighbour's, or one any fixed distance away, gets other inputs or outputs.
+  // Which row of the small problem each large row repeats. The order is random: a row that reads or
+  // writes another row, at any fixed distance, then gets different inputs or outputs.
   std::vector<std::int64_t> patterns_of_rows(const Step& step) const {
     const std::int64_t live = live_of_few(step.live);
     const std::uint64_t seed = mix(step.seed, kPattern);
@@ -175,7 +180,7 @@ class TiledProblem final : public Problem {
     return patterns;
   }
 
-  // Adds what each row's promised part of a tensor holds to the row's digest.
+  // Hashes what each row's promised part of a tensor holds into the row's digest.
   void digest(const Step& step, const TensorSet& tensors, const plumb_numerics& declared,
               std::size_t index, std::vector<std::uint64_t>& digests) const {
     const TensorSpec& spec = specs_[index];
@@ -186,7 +191,7 @@ class TiledProblem final : public Problem {
     const ColumnRanges columns = large_->promised_columns(tensors, spec);
     const std::size_t size = size_of(spec.dtype);
     const RowPieces pieces(spec, axis);
-    // One number per row of the problem: there is no row of the tensor to leave out.
+    // With one number per problem row, a tensor row spans several problem rows: hash whole pieces.
     const bool whole =
         (promised.empty() && columns.empty()) || axis.dimension + 1 == spec.shape.size();
     const auto add = [&](std::int64_t row, std::int64_t offset, std::int64_t count) {
@@ -242,8 +247,8 @@ class TiledProblem final : public Problem {
         one.rows[integer(mix(step.seed, kRepresentative), one.rows.front(), 0, last)];
   }
 
-  // What is judged, at most `sample_` rows. Within a batch all inputs differ: rows with the same
-  // inputs have errors in common, which the tests for bias would add up.
+  // The groups to judge, at most `sample_` in all. Within one batch no two groups have the same
+  // inputs: rows with equal inputs share their errors, and the bias test would add these up.
   std::vector<std::vector<const Alike*>> batches_of(const std::vector<Alike>& alike) const {
     std::vector<std::vector<const Alike*>> of_pattern(static_cast<std::size_t>(patterns_));
     for (const Alike& one : alike) of_pattern[one.pattern].push_back(&one);
@@ -269,7 +274,7 @@ class TiledProblem final : public Problem {
     return batches;
   }
 
-  // The tensors of a problem of these rows only.
+  // Cuts the given rows out of the tensors, in the layout of the problem `few`.
   TensorSet excerpt_of(const TensorSet& tensors, const Problem& few,
                        const std::vector<std::int64_t>& rows) const {
     TensorSet excerpt;
@@ -305,7 +310,7 @@ class TiledProblem final : public Problem {
     return few->expect_sample(few_step, excerpt_of(tensors, *few, rows), numerics, declared);
   }
 
-  // "out (end to end)" is a report on out.
+  // Index of the tensor that a report is about. "out (end to end)" is about out.
   std::optional<std::size_t> tensor_of(const TensorReport& report) const {
     for (std::size_t i = 0; i < specs_.size(); ++i) {
       if (report.tensor == specs_[i].name || report.tensor.starts_with(specs_[i].name + " ")) {
@@ -315,7 +320,7 @@ class TiledProblem final : public Problem {
     return std::nullopt;
   }
 
-  // Rows of the problem that are wrong in a tensor of a batch: those judged so, and all alike them.
+  // All rows of the large problem that are wrong: the judged rows, and the rows of their groups.
   std::vector<std::int64_t> wrong_rows(const std::vector<const Alike*>& batch,
                                        const TensorReport& report) const {
     const auto index = tensor_of(report);
@@ -334,7 +339,9 @@ class TiledProblem final : public Problem {
     return rows;
   }
 
-  // Says once per tensor which rows are wrong, judged or not, and on each of how many this stands.
+  // Adds to the first failed report of each tensor which rows are wrong, judged or not. The first
+  // report of each tensor gets the counts of the sample, and the last failed report a line about
+  // them.
   static void tell_sample(const Sample& sample,
                           std::map<std::string, std::vector<std::int64_t>> wrong, std::size_t whole,
                           std::vector<TensorReport>& reports) {
@@ -348,7 +355,7 @@ class TiledProblem final : public Problem {
       report.failures.insert(
           report.failures.begin(),
           fmt::format(
-              "{}: with the rows that have the inputs and the bits of a wrong one, {} {} wrong",
+              "{}: with the rows that have the same inputs and bits as a wrong row, {} {} wrong",
               report.tensor, rows_of(rows, sample.rows), rows.size() == 1 ? "is" : "are"));
       rows.clear();
     }
@@ -360,7 +367,7 @@ class TiledProblem final : public Problem {
   MakeRows make_;
   std::int64_t rows_, sample_, patterns_;
   std::unique_ptr<Problem> large_, small_;
-  std::vector<TensorSpec> specs_;  // of the large problem's tensors
+  std::vector<TensorSpec> specs_;  // tensors of the large problem
   std::vector<std::optional<RowAxis>> axes_;
 };
 

@@ -16,10 +16,11 @@ namespace plumb::cases {
 
 namespace {
 
-// Rows looked at: enough to know a pattern, few enough to search every other row for each.
+// Number of wrong rows examined: enough to establish a pattern, few enough to compare each of them
+// with every other row.
 constexpr std::size_t kMostRows = 64;
 
-// ---- what the wrong elements are ----
+// ---- values of the wrong elements ----
 
 std::optional<std::string> nan(const WrongRows& view) {
   return all_are(view, "is NaN",
@@ -38,7 +39,7 @@ std::optional<std::string> one_for_another(const WrongRows& view) {
       ++wrong;
     }
   }
-  // Codes of one value may be wrong by their scale.
+  // A code may be wrong because of its scale, although both values are equal.
   if (wrong < 2 || seen->first == seen->second) return {};
   return fmt::format("every wrong element is {} where {} is expected", seen->second, seen->first);
 }
@@ -48,46 +49,83 @@ std::optional<std::string> zero(const WrongRows& view) {
                  [&](std::int64_t r, std::int64_t c) { return view.got(r, c) == 0; });
 }
 
-// ---- whose values wrong rows hold ----
+// Elements of bf16 that are the neighbour of the expected value on the side of zero. So many of
+// them that rounding in both directions is out of the question.
+std::optional<std::string> cut_off(const WrongRows& view) {
+  constexpr std::int64_t kLeastElements = 16;
+  constexpr int kMantissaBits = 7;
+  if (view.evidence.got.spec().dtype != Dtype::bf16) return {};
+  std::int64_t wrong = 0;
+  for (const std::int64_t r : view.rows) {
+    for (std::int64_t c = view.begin; c < view.end; ++c) wrong += view.wrong(r, c);
+  }
+  if (wrong < kLeastElements) return {};
+  return all_are(
+      view, "is cut off towards zero instead of rounded", [&](std::int64_t r, std::int64_t c) {
+        const double expected = view.expected(r, c);
+        const double lost = expected > 0 ? expected - view.got(r, c) : view.got(r, c) - expected;
+        return expected != 0 && lost > 0 &&
+               lost < std::ldexp(1.0, std::ilogb(expected) - kMantissaBits);
+      });
+}
 
-std::optional<std::int64_t> source_of(const WrongRows& view, std::int64_t r) {
+// ---- wrong rows that hold the values of other rows ----
+
+// The first row other than `r` whose expected values equal value(c) of each column.
+template <class Value>
+std::optional<std::int64_t> other_row_with(const WrongRows& view, std::int64_t r,
+                                           const Value& value) {
   for (std::int64_t s = 0; s < view.evidence.got.rows(); ++s) {
     const bool same = s != r && all_columns(view, [&](std::int64_t c) {
-                        return equal(view.got(r, c), view.expected(s, c), view.tolerance(s, c));
+                        return equal(value(c), view.expected(s, c), view.tolerance(s, c));
                       });
     if (same) return s;
   }
   return {};
 }
 
+// Whether so many wrong rows may hold another row's values by accident: rows of few possible
+// values, such as one scale, have equals among the expected rows.
+bool is_accident(const WrongRows& view, std::size_t wrong_rows) {
+  constexpr double kLeastLikely = 0.02;
+  const auto rows = std::min<std::int64_t>(view.evidence.got.rows(), kMostRows);
+  std::int64_t with_equal = 0;
+  for (std::int64_t r = 0; r < rows; ++r) {
+    with_equal +=
+        other_row_with(view, r, [&](std::int64_t c) { return view.expected(r, c); }).has_value();
+  }
+  const double share = static_cast<double>(with_equal) / static_cast<double>(rows);
+  return std::pow(share, static_cast<double>(wrong_rows)) > kLeastLikely;
+}
+
 std::optional<std::string> other_row(const WrongRows& view) {
   std::map<std::int64_t, std::int64_t> sources;
   const bool found = nearly_all_rows(view, [&](std::int64_t r) {
-    const auto source = source_of(view, r);
+    const auto source = other_row_with(view, r, [&](std::int64_t c) { return view.got(r, c); });
     if (source) sources[r] = *source;
     return source.has_value();
   });
-  if (!found) return {};
+  if (!found || is_accident(view, sources.size())) return {};
   const auto [first, source] = *sources.begin();
   const std::int64_t distance = source - first;
   const bool shifted = std::all_of(sources.begin(), sources.end(), [&](const auto& pair) {
     return pair.second - pair.first == distance;
   });
-  // Rows of an excerpt do not lie side by side.
+  // Rows of an excerpt are not adjacent in the tensor, so a fixed distance means nothing.
   if (shifted && sources.size() > 1 && !view.evidence.got.spec().excerpt) {
-    return fmt::format("{} holds the values of the row {} {} it", view.subject(),
-                       std::abs(distance), distance < 0 ? "above" : "below");
+    return fmt::format("{}: row r holds the values of row r {} {}", view.subject(),
+                       distance < 0 ? "-" : "+", std::abs(distance));
   }
   std::string text;
   for (const auto& [row, from] : sources) {
     if (text.size() > 100) return text + ", …";
-    text += fmt::format("{}row {} holds row {}'s values", text.empty() ? "" : ", ",
+    text += fmt::format("{}row {} holds the values of row {}", text.empty() ? "" : ", ",
                         view.number(row), view.number(from));
   }
   return text;
 }
 
-// ---- how wrong values follow from the right ones ----
+// ---- wrong values as a function of the right ones ----
 
 double factor_of(const WrongRows& view, std::int64_t r) {
   double product = 0, square = 0;
@@ -105,7 +143,7 @@ bool is_multiple(const WrongRows& view, std::int64_t r, double factor) {
   });
 }
 
-// As many digits as tell it from 1: 1.0004.
+// Prints enough digits to distinguish the factor from 1: 1.0004.
 std::string factor_text(double factor) {
   const double away = std::max(std::abs(factor - 1), 1e-12);
   return fmt::format("{:.{}g}", factor,
@@ -121,22 +159,22 @@ std::optional<std::string> factor(const WrongRows& view) {
   }
   std::nth_element(factors.begin(), factors.begin() + factors.size() / 2, factors.end());
   const double median = factors[factors.size() / 2];
-  // One element, or one row of one column, is a multiple of anything.
+  // Up to two rows of up to two columns are easily a multiple of the expected values by chance.
   const bool common =
       nearly_all_rows(view, [&](std::int64_t r) { return is_multiple(view, r, median); });
   if (common && (view.rows.size() > 2 || view.end - view.begin > 2)) {
-    return fmt::format("{} is {} of what is expected", view.subject(), factor_text(median));
+    return fmt::format("{} is {} × the expected row", view.subject(), factor_text(median));
   }
   if (view.end - view.begin <= 2) return {};
   const bool own = nearly_all_rows(
       view, [&](std::int64_t r) { return is_multiple(view, r, factor_of(view, r)); });
   if (!own) return {};
   const auto [least, most] = std::minmax_element(factors.begin(), factors.end());
-  return fmt::format("{} is what is expected times a factor of its own, {:.4g} to {:.4g}",
+  return fmt::format("{} is a multiple of the expected row, with factors from {:.4g} to {:.4g}",
                      view.subject(), *least, *most);
 }
 
-// The one difference of all wrong elements of a row.
+// The difference got - expected, if it is the same for all wrong elements of a row.
 std::optional<std::int64_t> offset_of(const WrongRows& view, std::int64_t r) {
   std::optional<double> offset;
   for (std::int64_t c = view.begin; c < view.end; ++c) {
@@ -180,7 +218,7 @@ std::optional<std::string> offset(const WrongRows& view) {
     if (const auto found = offset_of(view, r)) offsets[r] = *found;
     for (std::int64_t c = view.begin; c < view.end; ++c) wrong += view.wrong(r, c);
   }
-  // With one wrong element a row there is always one difference a row.
+  // A row with one wrong element always has a single difference, so require two on average.
   const bool all = nearly_all_rows(view, [&](std::int64_t r) { return offsets.contains(r); });
   if (!all || wrong < 2 * static_cast<std::int64_t>(view.rows.size())) return {};
   const auto [row, first] = *offsets.begin();
@@ -191,9 +229,9 @@ std::optional<std::string> offset(const WrongRows& view) {
     return fmt::format("every wrong element is too {} by {}", first > 0 ? "large" : "small",
                        std::abs(first));
   }
-  return fmt::format("each wrong row is off by a constant of its own ({} in row {}, {} in row {})",
-                     first, view.number(row), offsets.rbegin()->second,
-                     view.number(offsets.rbegin()->first));
+  return fmt::format(
+      "each wrong row is off by a constant that depends on the row ({} in row {}, {} in row {})",
+      first, view.number(row), offsets.rbegin()->second, view.number(offsets.rbegin()->first));
 }
 
 std::vector<double> sorted_row(const WrongRows& view, std::int64_t r, bool got) {
@@ -218,7 +256,7 @@ std::optional<std::string> duplicates(const WrongRows& view) {
   if (is_float(view.evidence.got.spec().dtype)) return {};
   double example = 0;
   std::int64_t where = 0;
-  // Negative values pad.
+  // Negative values are padding and may repeat.
   const auto repeated = [&](std::int64_t r, bool got) {
     const std::vector<double> values = sorted_row(view, r, got);
     const auto begin = std::lower_bound(values.begin(), values.end(), 0.0);
@@ -231,13 +269,14 @@ std::optional<std::string> duplicates(const WrongRows& view) {
   const bool fits = nearly_all_rows(
       view, [&](std::int64_t r) { return !repeated(r, false) && repeated(r, true); });
   if (!fits) return {};
-  return fmt::format("{} holds a value twice where all differ (row {}: {})", view.subject(),
-                     view.number(where), example);
+  return fmt::format("{} holds a value twice, although all expected values differ (row {}: {})",
+                     view.subject(), view.number(where), example);
 }
 
-// ---- where wrong elements are ----
+// ---- places of the wrong elements ----
 
-// First column of a lost suffix: the same in nearly all rows, and nearly all right of it is wrong.
+// First column of a wrong suffix: the first wrong column of any row, if in nearly all rows nearly
+// all elements from it on are wrong. 0 if there is none.
 std::int64_t lost_columns(const WrongRows& view) {
   std::int64_t first = view.end;
   for (const std::int64_t r : view.rows) {
@@ -273,12 +312,12 @@ std::string first_of(const Pattern (&patterns)[count], const WrongRows& view) {
   return {};
 }
 
-// The most specific first.
+// Most specific pattern first.
 constexpr Pattern kOfElements[] = {never_written, nan,          one_for_another, as_before,
-                                   zero,          named_offset, offset};
+                                   zero,          named_offset, offset,          cut_off};
 constexpr Pattern kOfRows[] = {earlier_step, other_row, factor, other_order, duplicates};
 
-// What whole rows show; failing that, what their lost columns show.
+// Looks for a pattern in whole rows first, then in their wrong suffix only.
 std::string describe(WrongRows view) {
   const std::int64_t lost = lost_columns(view);
   const std::string columns =

@@ -62,7 +62,7 @@ class BitTruth final : public Truth {
 
   TensorReport compare(const HostTensor& stored, const RowMask& promised,
                        const ColumnRanges& columns) const override {
-    return judge_bits(stored, right_, promised, what_, columns);
+    return judge_right_bits(stored, right_, promised, what_, columns);
   }
   void put(const HostTensor& stored, const RowMask& promised, const ColumnRanges& columns,
            RightValues& right) const override {

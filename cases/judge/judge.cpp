@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The exact verdicts, on integers and on bits, and what all verdicts share.
+// Exact verdicts on integers and on bits, and helpers that all verdicts share.
 #include "cases/judge/judge.h"
 
 #include <fmt/format.h>
@@ -25,9 +25,9 @@ void check_shapes(const HostTensor& got, std::int64_t expected, const RowMask& p
   }
 }
 
-// Compares promised rows by `equal(row, column)` with what `expected(row, column)` names, unless
-// `zeros_of(row, columns)` says that they are equal, and how many zeros they have. The bound of
-// everything here is 0.
+// Compares the promised rows with `equal(row, column)`; `expected(row, column)` gives values for
+// the report. A fast path: if a whole row is equal, `zeros_of(row, columns)` returns its number of
+// zeros. The bound of every element is 0.
 TensorReport compare(const HostTensor& got, const RowMask& promised, WrongElements& wrong,
                      const ColumnRanges& columns, const auto& zeros_of, const auto& expected,
                      const auto& equal) {
@@ -70,15 +70,25 @@ void number_rows(const HostTensor& got, TensorReport& report) {
   if (report.worst) report.worst->row = got.original_row(report.worst->row);
 }
 
-// "row 3 differs in 512 of 512 places (first [3, 0]: expected 7, got 4103)"
+// What a tensor is compared with: the reference, or another result of the same work, which may be
+// the wrong one of the two.
+enum class ComparedWith { reference, result };
+
+// Text about the first wrong row:
+// "row 3 differs in 512 of 512 places (first [3, 0]: expected 7, got 4103)", or "(first [3, 0]:
+// 4103 against 7)" for two results.
 std::string first_wrong_row(const TensorReport& report, const HostTensor& got,
-                            const WrongElements& wrong) {
+                            const WrongElements& wrong,
+                            ComparedWith other = ComparedWith::reference) {
   const std::int64_t row = report.wrong_rows.front();
   const auto begin = wrong.begin() + row * got.columns();
   const auto places = std::count(begin, begin + got.columns(), 1);
-  return fmt::format("row {} differs in {} of {} places (first {}: expected {}, got {})",
-                     got.original_row(row), places, got.columns(), report.worst->coordinates,
-                     report.worst->expected, report.worst->got);
+  const auto& worst = *report.worst;
+  const std::string values = other == ComparedWith::reference
+                                 ? fmt::format("expected {}, got {}", worst.expected, worst.got)
+                                 : fmt::format("{} against {}", worst.got, worst.expected);
+  return fmt::format("row {} differs in {} of {} places (first {}: {})", got.original_row(row),
+                     places, got.columns(), worst.coordinates, values);
 }
 
 std::vector<double> values_of(const HostTensor& tensor) {
@@ -98,8 +108,8 @@ std::int64_t integer_at(const HostTensor& tensor, std::int64_t row, std::int64_t
     case Dtype::i64: return tensor.data<std::int64_t>()[i];
     default: break;
   }
-  throw std::invalid_argument(
-      fmt::format("{}: {} is no integer type", tensor.spec().name, name_of(tensor.spec().dtype)));
+  throw std::invalid_argument(fmt::format("{}: {} is not an integer type", tensor.spec().name,
+                                          name_of(tensor.spec().dtype)));
 }
 
 double no_tolerance(std::int64_t) { return 0; }
@@ -151,10 +161,9 @@ std::int64_t zeros_in(const HostTensor& tensor, std::int64_t row, const ColumnRa
   return std::count_if(begin, begin + count, [](std::uint16_t b) { return (b & ~kSign) == 0; });
 }
 
-}  // namespace
-
-TensorReport judge_bits(const HostTensor& got, const HostTensor& expected, const RowMask& promised,
-                        std::string_view what, const ColumnRanges& columns) {
+TensorReport compare_bits(const HostTensor& got, const HostTensor& expected,
+                          const RowMask& promised, std::string_view what,
+                          const ColumnRanges& columns, ComparedWith other) {
   if (got.spec().dtype != expected.spec().dtype || got.spec().shape != expected.spec().shape) {
     throw std::invalid_argument(
         fmt::format("{}: two results of different type or shape", got.spec().name));
@@ -165,7 +174,7 @@ TensorReport judge_bits(const HostTensor& got, const HostTensor& expected, const
     return tensor.bytes().data() + static_cast<std::size_t>(tensor.row_offset(r) + c) * size;
   };
   WrongElements wrong(static_cast<std::size_t>(got.elements()));
-  // Results that are to be equal mostly are.
+  // Fast path: most rows are equal, and one memcmp shows it.
   const auto zeros_of_equal = [&](std::int64_t r,
                                   const ColumnRange& range) -> std::optional<std::int64_t> {
     const std::size_t bytes = static_cast<std::size_t>(range.end - range.begin) * size;
@@ -182,7 +191,7 @@ TensorReport judge_bits(const HostTensor& got, const HostTensor& expected, const
   if (report.wrong_rows.empty()) return report;
   report.failures.push_back(fmt::format("{}: {} in {}; {}", report.tensor, what,
                                         wrong_rows(report, got),
-                                        first_wrong_row(report, got, wrong)));
+                                        first_wrong_row(report, got, wrong, other)));
   const HostTensor seen = promised_part(got, columns);
   const std::vector<double> values = values_of(promised_part(expected, columns));
   report.pattern = error_pattern({seen, values, no_tolerance, report.wrong_rows, wrong});
@@ -190,10 +199,24 @@ TensorReport judge_bits(const HostTensor& got, const HostTensor& expected, const
   return report;
 }
 
+}  // namespace
+
+TensorReport judge_bits(const HostTensor& got, const HostTensor& other, const RowMask& promised,
+                        std::string_view what, const ColumnRanges& columns) {
+  return compare_bits(got, other, promised, what, columns, ComparedWith::result);
+}
+
+TensorReport judge_right_bits(const HostTensor& got, const HostTensor& right,
+                              const RowMask& promised, std::string_view what,
+                              const ColumnRanges& columns) {
+  return compare_bits(got, right, promised, what, columns, ComparedWith::reference);
+}
+
 std::string text_of(const Sample& sample) {
-  return fmt::format("{} of {} rows judged; {} more have the inputs and the bits of a judged one{}",
-                     sample.judged, sample.rows, sample.repeated,
-                     sample.unjudged() > 0 ? fmt::format("; {} unjudged", sample.unjudged()) : "");
+  return fmt::format(
+      "{} of {} rows judged; {} more have the same inputs and bits as a judged row{}",
+      sample.judged, sample.rows, sample.repeated,
+      sample.unjudged() > 0 ? fmt::format("; {} unjudged", sample.unjudged()) : "");
 }
 
 bool is_promised(const RowMask& promised, std::int64_t row) {
@@ -217,7 +240,7 @@ HostTensor promised_part(HostTensor tensor, const ColumnRanges& columns) {
 
 std::vector<RowGroup> groups_of(std::int64_t rows, std::int64_t rows_per_group,
                                 std::string_view noun) {
-  if (rows_per_group < 1) throw std::invalid_argument("a group of no rows");
+  if (rows_per_group < 1) throw std::invalid_argument("an empty group of rows");
   std::vector<RowGroup> groups;
   for (std::int64_t begin = 0; begin < rows; begin += rows_per_group) {
     const std::int64_t end = std::min(rows, begin + rows_per_group);
@@ -248,7 +271,8 @@ std::string row_ranges(const std::vector<std::int64_t>& rows) {
 }
 
 std::string rows_of(const std::vector<std::int64_t>& rows, std::int64_t total) {
-  return fmt::format("{} {} of {}", rows.size() == 1 ? "row" : "rows", row_ranges(rows), total);
+  return fmt::format("{} of {} rows ({} {})", rows.size(), total, rows.size() == 1 ? "row" : "rows",
+                     row_ranges(rows));
 }
 
 std::string counted(std::int64_t count, std::string_view noun) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The judge: compares what a device stored with what the reference expects, and says which rows are
-// wrong. A tensor passes only if every check passes (DESIGN.md, decision 2).
+// The judge compares what a device stored with the reference's expectation, and reports which rows
+// are wrong. A tensor passes only if every check passes (DESIGN.md, decision 2).
 #pragma once
 
 #include <cstdint>
@@ -21,39 +21,43 @@ struct Mismatch {
   double expected = 0, got = 0, bound = 0, ratio = 0;
 };
 
-// Rows of a problem too large to be judged row by row (cases/drivers/tiled_problem.h).
+// Row counts of a verdict that judged a sample, because the problem was too large for all rows
+// (cases/drivers/tiled_problem.h).
 struct Sample {
-  std::int64_t rows = 0;      // of the problem; 0: every row was judged
-  std::int64_t judged = 0;    // against the reference
-  std::int64_t repeated = 0;  // others, with the inputs and the bits of a judged one
+  std::int64_t rows = 0;      // all rows of the problem; 0: no sample, every row was judged
+  std::int64_t judged = 0;    // rows compared with the reference
+  std::int64_t repeated = 0;  // further rows that have the inputs and the bits of a judged row
   std::int64_t unjudged() const { return rows - judged - repeated; }
 };
 std::string text_of(const Sample& sample);
 
-// What came of one tensor of one launch.
+// Verdict on one tensor of one launch.
 struct TensorReport {
   std::string tensor;
-  // Rows judged, and how many the tensor has. Rows are numbered as in the tensor that the judged
-  // one is an excerpt of (TensorSpec::excerpt).
+  // Counts of compared rows, compared elements, and all rows. If the judged tensor is an excerpt,
+  // row numbers are those of the original tensor (TensorSpec::excerpt).
   std::int64_t rows_compared = 0, elements_compared = 0, rows_total = 0;
   std::int64_t wrong_elements = 0;
   std::vector<std::int64_t> wrong_rows;  // ascending
   std::optional<Mismatch> worst;
-  double margin = 0;         // largest error / bound over all elements; infinity where NaN differs
-  double observability = 0;  // share of compared elements whose loss (0 instead of y) would be seen
-  double zero_share = 0;     // share of compared elements whose expected value is 0
-  // Codes on the other side of a rounding boundary, choices other than the exact ones: within the
-  // errors, and the first such choice in words.
+  // Largest error / bound over all elements; infinity if non-finite values are at other places.
+  double margin = 0;
+  // Share of compared elements for which storing 0 instead of the value would be detected.
+  double observability = 0;
+  double zero_share = 0;  // share of compared elements whose expected value is 0
+  // Codes that are on the other side of a rounding boundary, or choices that differ from the exact
+  // ones, all within the error model. `flip` describes the first such choice.
   std::int64_t flips = 0;
   std::string flip;
-  std::vector<std::string> failures;  // one line per failed check; empty = passed
-  std::string pattern;                // what the wrong rows look like, if anything known
+  std::vector<std::string> failures;  // one line per failed check; empty: passed
+  // Sentence about what the wrong rows look like; "" if no known pattern fits.
+  std::string pattern;
   Sample sample;
   bool passed() const { return failures.empty(); }
 };
 
-// Consecutive rows whose signed mean error is tested together: a head, an expert, a request, 64
-// rows.
+// Consecutive rows whose signed mean errors are tested for bias together: a head, an expert, a
+// request, or 64 rows.
 struct RowGroup {
   std::int64_t begin = 0, end = 0;
   std::string name;  // "token 3", "rows 64-127"
@@ -61,48 +65,52 @@ struct RowGroup {
 std::vector<RowGroup> groups_of(std::int64_t rows, std::int64_t rows_per_group,
                                 std::string_view noun);
 
-// Which rows an op promises. Unpromised rows (padding whose inputs were not finite) are not
-// compared.
-using RowMask = std::vector<bool>;  // empty = all rows
+// Rows that an op promises. Other rows (padding whose inputs are not finite) are not compared.
+using RowMask = std::vector<bool>;  // empty: all rows
 bool is_promised(const RowMask& promised, std::int64_t row);
 
-// Per row, the columns [begin, end) that an op promises; the others hold anything and are not
-// looked at. Empty = all columns of all rows.
+// Columns [begin, end) that an op promises, per row. Columns outside may hold anything and are not
+// compared. Empty: all columns of all rows.
 struct ColumnRange {
   std::int64_t begin = 0, end = 0;
 };
 using ColumnRanges = std::vector<ColumnRange>;
 
-// Floating-point tensor against an estimate with the same rows and columns. Fails unless
-// non-finite values stand at the same places; every element is within its bound; every row agrees
-// in norm and in direction; and the signed mean error (towards or away from zero) of each row group
-// and of the tensor is within 5 standard errors (cases/judge/row_model.h has the limits and their
-// derivation). Where a row has columns that are not promised, the estimate has zeros there, with no
-// error.
+// Compares a floating-point tensor with an estimate of the same shape. Passes only if: non-finite
+// values are at the same places; every element is within its bound; every row agrees in norm and in
+// direction; the signed mean error (towards or away from zero) of each row group and of the tensor
+// is within 5 standard errors (cases/judge/row_model.h has the limits and their derivation). In
+// columns that are not promised, the estimate must have zeros without error.
 TensorReport judge_floats(const HostTensor& got, const reference::Estimate& expected,
                           const RowMask& promised, const std::vector<RowGroup>& groups,
                           const ColumnRanges& columns = {});
 
-// Integer or byte tensor, exact. `expected` holds elements() values in row-major order.
+// Compares an integer or byte tensor exactly. `expected` holds elements() values in row-major
+// order.
 TensorReport judge_exact(const HostTensor& got, const std::vector<std::int64_t>& expected,
                          const RowMask& promised);
 
 // Bit-for-bit comparison of two results of the same problem (replay against eager, run against
 // run). `what` names the comparison in the failure: "replay differs from eager".
-TensorReport judge_bits(const HostTensor& got, const HostTensor& expected, const RowMask& promised,
+TensorReport judge_bits(const HostTensor& got, const HostTensor& other, const RowMask& promised,
                         std::string_view what, const ColumnRanges& columns = {});
+// The same with the right bits.
+TensorReport judge_right_bits(const HostTensor& got, const HostTensor& right,
+                              const RowMask& promised, std::string_view what,
+                              const ColumnRanges& columns);
 
-// The columns of a row that are looked at, and a tensor with zeros in all others.
+// columns_of: the promised columns of a row. promised_part: a copy of the tensor with zeros in all
+// other columns.
 ColumnRange columns_of(const ColumnRanges& columns, const HostTensor& tensor, std::int64_t row);
 HostTensor promised_part(HostTensor tensor, const ColumnRanges& columns);
 
-// Rows as the tensor numbers them that `tensor` is an excerpt of.
+// Translates row numbers of an excerpt into those of the original tensor.
 std::vector<std::int64_t> original_rows(const HostTensor& tensor, std::vector<std::int64_t> rows);
-// "3-6, 9" for a list of rows; shortened with "…" after a few ranges.
+// Text for a list of rows: "3-6, 9". Shortened with "…" after a few ranges.
 std::string row_ranges(const std::vector<std::int64_t>& rows);
-// "row 4 of 7", "rows 3-6 of 7"
+// Text for a list of rows of a tensor with `total` rows: "4 of 7 rows (rows 3-6)".
 std::string rows_of(const std::vector<std::int64_t>& rows, std::int64_t total);
-// "1 element", "3 elements"
+// Text with a count and a noun: "1 element", "3 elements".
 std::string counted(std::int64_t count, std::string_view noun);
 
 }  // namespace plumb::cases

@@ -18,24 +18,24 @@ using reference::Candidates;
 using reference::ScoredChoices;
 using Ids = std::vector<std::int32_t>;
 
-// What came of one row.
+// Verdict on one row.
 struct RowVerdict {
-  std::string wrong;       // empty: right
-  std::int64_t place = 0;  // the first wrong one
+  std::string wrong;       // why the row is wrong; empty: it is right
+  std::int64_t place = 0;  // first wrong place in the row
   std::int64_t wrong_places = 0;
-  std::int64_t flips = 0;  // choices that differ from the exact one although the row is right
+  std::int64_t flips = 0;  // choices that differ from the exact ones in a right row
   double expected_flips = 0;
-  double margin = 0;  // of a flip: by how much of the error the scores differ
-  std::string flip;   // the first, in words
+  double margin = 0;  // largest score difference of a flip, divided by its error limit
+  std::string flip;   // text for the first flip
 };
 
-// "201 (group 6)"
+// Text for an expert: "201 (group 6)", or "201" if there are no groups.
 std::string name_of(const ScoredChoices& choices, std::int64_t expert) {
   if (choices.groups == 1) return fmt::format("{}", expert);
   return fmt::format("{} (group {})", expert, choices.group_of(expert));
 }
 
-// Why a belongs behind b: "its score is smaller by 0.03, errors reach 1e-07".
+// Explains why expert a must stand behind b: "its score is smaller by 0.03, errors reach 1e-07".
 std::string compare(const Candidates& candidates, std::int64_t row, std::int64_t a,
                     std::int64_t b) {
   if (candidates.certainly_equal(row, a, b)) return "equal scores, the smaller id comes first";
@@ -50,14 +50,13 @@ void fail(RowVerdict& verdict, std::int64_t place, std::string why) {
   verdict.wrong = std::move(why);
 }
 
-// Where nothing is computed: -1 throughout, or 0, 1, ...
+// Judges a row whose ids are fixed and need no scores: all -1, or 0, 1, ...
 void judge_fixed(const ScoredChoices& choices, std::int64_t row, const Ids& ids,
                  RowVerdict& verdict) {
   const Ids right = choices.exact(row);
   for (std::size_t i = 0; i < ids.size(); ++i) {
     if (ids[i] == right[i]) continue;
-    fail(verdict, static_cast<std::int64_t>(i),
-         fmt::format("{} where this row has {}", ids[i], right[i]));
+    fail(verdict, static_cast<std::int64_t>(i), fmt::format("{}, expected {}", ids[i], right[i]));
   }
 }
 
@@ -66,16 +65,17 @@ bool judge_range(const ScoredChoices& choices, bool repeated, const Ids& ids, Ro
   for (std::size_t i = 0; i < ids.size(); ++i) {
     const auto place = static_cast<std::int64_t>(i);
     if (ids[i] < 0 || ids[i] >= choices.experts.score.columns) {
-      fail(verdict, place, fmt::format("{}, which is no expert", ids[i]));
+      fail(verdict, place, fmt::format("{}, which is not an expert", ids[i]));
     } else if (!seen.insert(ids[i]).second && !repeated) {
-      fail(verdict, place, fmt::format("{} for the second time", ids[i]));
+      fail(verdict, place, fmt::format("{} a second time", ids[i]));
     }
   }
   return verdict.wrong.empty();
 }
 
-// Groups that are certainly open, given that those of `ids` are: these, what is certainly in front
-// of them, and what no honest arithmetic can leave out.
+// Groups that must be open (their experts may be chosen), given that `ids` were chosen: the groups
+// of `ids`, groups whose score is certainly larger than a chosen one's, and groups that are among
+// the best under all allowed errors.
 std::set<std::int64_t> open_groups(const ScoredChoices& choices, std::int64_t row, const Ids& ids) {
   std::set<std::int64_t> open;
   for (const std::int32_t id : ids) open.insert(choices.group_of(id));
@@ -93,7 +93,8 @@ std::set<std::int64_t> open_groups(const ScoredChoices& choices, std::int64_t ro
   return open;
 }
 
-// Too many groups have to be open: names a chosen one, and a better one that it takes the place of.
+// Fails if more groups than allowed must be open. Names a chosen group and the better group that it
+// displaces.
 void judge_groups(const ScoredChoices& choices, std::int64_t row, const Ids& ids,
                   const std::set<std::int64_t>& open, RowVerdict& verdict) {
   if (std::ssize(open) <= choices.kept) return;
@@ -102,14 +103,14 @@ void judge_groups(const ScoredChoices& choices, std::int64_t row, const Ids& ids
     const std::int64_t group = choices.group_of(ids[i]);
     if (std::find(best.begin(), best.end(), group) != best.end()) continue;
     fail(verdict, static_cast<std::int64_t>(i),
-         fmt::format("{}, whose group is none of the best {}; instead of group {}: {}",
+         fmt::format("{}, whose group is not among the best {}; instead of group {}: {}",
                      name_of(choices, ids[i]), choices.kept, best.back(),
                      compare(choices.group, row, group, best.back())));
   }
 }
 
-// The best of the experts that certainly belong in front of ids[place] and stand behind it or were
-// left out; -1 if there is none.
+// The best expert that certainly belongs in front of ids[place], but stands behind it or was left
+// out; -1 if there is none.
 std::int64_t overtaken(const ScoredChoices& choices, std::int64_t row, const Ids& ids,
                        std::size_t place, const std::set<std::int64_t>& open) {
   std::int64_t found = -1;
@@ -128,14 +129,16 @@ bool contains(const Ids& ids, std::int64_t id) {
   return std::find(ids.begin(), ids.end(), id) != ids.end();
 }
 
-// What belongs into a row and is not there, in falling order.
+// Ids that belong in the row but are missing, best score first.
 Ids left_out(const ScoredChoices& choices, std::int64_t row, const Ids& ids) {
   Ids right = choices.exact(row, ids);
   std::erase_if(right, [&](std::int32_t id) { return contains(ids, id); });
   return right;
 }
 
-// Where the order is free, the worst of the chosen experts stand for those that were left out.
+// Fails each id that stands in front of, or in place of, an expert that is certainly better. If the
+// order is free, `ids` are sorted by score, and missing experts are charged to the worst chosen
+// ones at the end.
 void judge_experts(const ScoredChoices& choices, std::int64_t row, const Ids& ids,
                    const std::set<std::int64_t>& open, RowVerdict& verdict) {
   std::size_t i = choices.free_order ? ids.size() - left_out(choices, row, ids).size() : 0;
@@ -161,7 +164,8 @@ void count_flip(const ScoredChoices& choices, const Candidates& candidates, std:
       experts ? name_of(choices, b) : fmt::format("{}", b), compare(candidates, row, a, b));
 }
 
-// Groups that took each other's place. Returns whether any did.
+// Counts one flip if a chosen id's group is not among the best by the exact scores. Returns true
+// then.
 bool count_group_flips(const ScoredChoices& choices, std::int64_t row, const Ids& ids,
                        RowVerdict& verdict) {
   if (choices.kept == choices.groups) return false;
@@ -178,8 +182,8 @@ bool count_group_flips(const ScoredChoices& choices, std::int64_t row, const Ids
   return verdict.flips > before;
 }
 
-// Neighbours of the exact order that stand the other way round (not where the order is free), or of
-// which the worse was chosen.
+// Counts pairs of experts that are neighbours in the exact order and stand the other way round
+// (unless the order is free), and chosen experts that are not in the exact choice.
 void count_expert_flips(const ScoredChoices& choices, std::int64_t row, const Ids& ids,
                         RowVerdict& verdict) {
   const Ids order = choices.exact(row, ids);
@@ -225,14 +229,14 @@ RowVerdict judge_row(const ScoredChoices& choices, std::int64_t row, const Ids& 
   return verdict;
 }
 
-// What belongs at a place of a row that is wrong there.
+// The id that belongs at a wrong place of a row.
 std::int32_t right_id(const ScoredChoices& choices, const Mismatch& wrong, const Ids& ids) {
   const Ids missing = left_out(choices, wrong.row, ids);
   const bool free = choices.free_order && !missing.empty();
   return free ? missing.front() : choices.exact(wrong.row, ids)[wrong.column];
 }
 
-// Flips that stand next to each other have a cause in common, three at the most.
+// Up to three adjacent flips can have one common cause.
 std::int64_t most_flips(double expected) { return reference::most_honest_flips(expected, 3); }
 
 void count_row(const RowVerdict& verdict, std::int64_t row, const HostTensor& ids,
@@ -289,8 +293,8 @@ TensorReport judge_choices(const HostTensor& ids, const ScoredChoices& choices) 
   }
   if (!choices.experts.score.structured && report.flips > most_flips(expected)) {
     report.failures.push_back(fmt::format(
-        "{}: {} choices differ from the exact ones, each within the errors of its scores; honest "
-        "arithmetic explains {:.2g}, at most {}; {}",
+        "{}: {} choices differ from the exact ones, each within the errors of its scores; right "
+        "arithmetic has {:.2g} on average, at most {}; {}",
         report.tensor, report.flips, expected, most_flips(expected), report.flip));
   }
   report.wrong_rows = original_rows(ids, std::move(report.wrong_rows));

@@ -36,13 +36,15 @@ std::uint16_t code_at(const HostTensor& tensor, std::int64_t row, std::int64_t c
   return tensor.row<std::uint8_t>(row)[column];
 }
 
-// Not a code of NaN, nor a negative zero where the format's encoders write none.
+// True if the format's encoder can write this code: no NaN, and no negative zero in formats whose
+// encoders write none.
 bool is_written(reference::CodeFormat format, std::uint16_t code) {
   return !is_nan(format, code) && encode(format, decode(format, code)) == code;
 }
 
-// Codes that may flip, and which of them do so together: those whose error is shared, and those of
-// equal numbers, which are computed alike wherever they stand.
+// Codes that may flip (lie on the other side of a rounding boundary), in groups that flip together.
+// Two codes flip together if they share an error, or if their numbers are equal, because equal
+// numbers are computed alike everywhere.
 class Flippable {
  public:
   void add(double probability, std::int64_t shared_error, double number) {
@@ -69,12 +71,12 @@ class Flippable {
   void join(std::size_t a, std::size_t b) { parents_[root(a)] = root(b); }
 
   double expected_ = 0;
-  std::vector<std::size_t> parents_;  // a forest: what flips together has one root
+  std::vector<std::size_t> parents_;  // union-find forest: codes that flip together have one root
   std::map<std::int64_t, std::size_t> by_error_;
   std::map<double, std::size_t> by_number_;
 };
 
-// One comparison of a tensor, row by row.
+// Compares one tensor with its code estimate, row by row.
 class CodeVerdict {
  public:
   CodeVerdict(const HostTensor& got, const CodeEstimate& expected)
@@ -154,7 +156,7 @@ class CodeVerdict {
     wrong_[row * got_.columns() + column] = 1;
   }
 
-  // "0x77 (240)"
+  // Text for a code with its value: "0x77 (240)".
   std::string shown(std::uint16_t code) const {
     return fmt::format("{:#04x} ({:g})", code, decode(expected_.format, code));
   }
@@ -174,8 +176,8 @@ class CodeVerdict {
         reference::most_honest_flips(flippable_.expected(), flippable_.most_together());
     if (report_.flips <= most) return;
     report_.failures.push_back(
-        fmt::format("{}: {} on the other side of a rounding boundary in {}; honest arithmetic "
-                    "has {:.2g} on average and {} at most",
+        fmt::format("{}: {} on the other side of a rounding boundary in {}; right arithmetic "
+                    "has {:.2g} on average, at most {}",
                     report_.tensor, counted(report_.flips, "code"),
                     rows_of(original_rows(got_, flipped_rows_), report_.rows_total),
                     flippable_.expected(), most));
@@ -186,7 +188,7 @@ class CodeVerdict {
     report_.wrong_rows = std::move(rows);
   }
 
-  // Expected codes as HostTensor::value would give them.
+  // Expected codes in the same form as HostTensor::value returns stored ones.
   std::vector<double> as_stored() const {
     std::vector<double> values;
     for (std::int64_t i = 0; i < got_.elements(); ++i) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The verdict on a floating-point tensor. Every comparison is written so that NaN fails.
+// The verdict on a floating-point tensor. Every comparison is written so that a NaN fails.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,14 +21,16 @@ namespace {
 
 using reference::Estimate;
 
-// One row of the result, compared and measured.
+// Measurements of one row of the result.
 struct RowResult {
   RowModel model;
-  bool measured = true;         // norm and direction mean something
-  double norm = 0, across = 0;  // length of the result, and of its part across the value
-  double mean_error = 0;        // of sign(value) * (result - value)
+  bool measured = true;  // false: norm and direction are meaningless (an element overflowed)
+  // L2 norm of the result, and of its component orthogonal to the expected row.
+  double norm = 0, across = 0;
+  double mean_error = 0;  // mean of sign(value) * (result - value)
   std::int64_t compared = 0, zeros = 0, observable = 0;
-  std::int64_t wrong = 0, misplaced = 0;  // elements beyond their bound; of those, non-finite
+  // Elements beyond their bound; those of them with misplaced non-finite values.
+  std::int64_t wrong = 0, misplaced = 0;
   double worst_ratio = 0;
   std::int64_t worst_column = 0;
 
@@ -39,11 +41,11 @@ struct RowResult {
 
 struct Element {
   double expected = 0, got = 0, bound = 0, ratio = 0;
-  bool misplaced = false;  // one is finite and the other is not, or NaN, +inf and -inf are confused
-  bool overflowed = false;  // finite in the reference, honestly infinite in the format
+  bool misplaced = false;   // only one of the two is finite, or NaN, +inf and -inf are confused
+  bool overflowed = false;  // finite in the reference, rightly infinite in the output format
 };
 
-// A value too large for the format is infinity; one as near to the limit as its bound is either.
+// Infinity is right if the expected value plus its bound exceeds the format's largest finite value.
 bool may_overflow(const Estimate& estimate, double expected, double got, double bound) {
   const double largest = reference::largest_finite(estimate.output);
   return std::isinf(got) && std::signbit(got) == std::signbit(expected) &&
@@ -99,7 +101,8 @@ void compare_row(const HostTensor& got, const Estimate& estimate, std::int64_t r
   }
 }
 
-// A column that is not promised adds nothing: the estimate is zero there.
+// Measures norm, direction and mean error of a row in its promised columns. The other columns add
+// nothing to row.model either, because the estimate is zero there.
 void measure_row(const HostTensor& got, const Estimate& estimate, std::int64_t r,
                  const ColumnRange& range, RowResult& row) {
   const double* y = &estimate.value[r * estimate.columns];
@@ -121,7 +124,7 @@ void measure_row(const HostTensor& got, const Estimate& estimate, std::int64_t r
   }
   row.norm = std::sqrt(square);
   row.mean_error = signed_error / static_cast<double>(estimate.columns);
-  // What points away from the value is at least as far from it as zero is.
+  // A result in the opposite direction counts as at least as wrong as zero.
   row.across = scale < 0 ? std::max(std::sqrt(across), norm) : std::sqrt(across);
 }
 
@@ -136,7 +139,7 @@ void check_shapes(const HostTensor& got, const Estimate& estimate, const RowMask
   }
 }
 
-// Rows that are compared, judged on all cores.
+// Compares the promised rows on all cores.
 std::vector<RowResult> judge_rows(const HostTensor& got, const Estimate& estimate,
                                   const RowMask& promised, const ColumnRanges& columns,
                                   WrongElements& wrong) {
@@ -194,7 +197,7 @@ std::vector<std::int64_t> rows_where(const std::vector<RowResult>& rows, const a
   return found;
 }
 
-// "rows 3-6 of 7"
+// Text for the rows that fulfil a condition: "4 of 7 rows (rows 3-6)".
 std::string named_where(const HostTensor& got, const std::vector<RowResult>& rows,
                         const auto& condition) {
   return rows_of(original_rows(got, rows_where(rows, condition)), got.original_rows());
@@ -213,7 +216,7 @@ void report_elements(const HostTensor& got, const std::vector<RowResult>& rows,
   }
   const std::int64_t beyond = report.wrong_elements - misplaced;
   if (beyond > 0) {
-    // The worst of these has a finite ratio only if nothing is misplaced.
+    // With misplaced elements the worst ratio is infinite and is not printed here.
     const std::string worst =
         misplaced > 0
             ? std::string()
@@ -221,13 +224,14 @@ void report_elements(const HostTensor& got, const std::vector<RowResult>& rows,
                           report.worst->coordinates, report.worst->expected, report.worst->got,
                           report.worst->bound, report.worst->ratio);
     report.failures.push_back(fmt::format(
-        "{}: {} in {} beyond {} bound{}", report.tensor, counted(beyond, "element"),
+        "{}: {} beyond {} bound in {}{}", report.tensor, counted(beyond, "element"),
+        beyond == 1 ? "its" : "their",
         named_where(got, rows, [](const RowResult& row) { return row.wrong > row.misplaced; }),
-        beyond == 1 ? "its" : "their", worst));
+        worst));
   }
 }
 
-// As many as tell a wrong norm from the expected one.
+// Number of digits that distinguishes a wrong norm from the expected one.
 int digits_of(const RowResult& row) {
   const double least = std::max(row.model.norm_limit, 1e-12 * row.model.norm);
   const double share = row.model.norm / least;
@@ -240,7 +244,7 @@ void report_rows(const HostTensor& got, const std::vector<RowResult>& rows, Tens
   if (!norm.empty()) {
     const RowResult& first = rows[norm.front()];
     report.failures.push_back(fmt::format(
-        "{}: norm of {} wrong; row {}: L2 norm {:.{}g}, expected {:.{}g} ± {:.2g}", report.tensor,
+        "{}: L2 norm wrong in {}; row {}: {:.{}g}, expected {:.{}g} ± {:.2g}", report.tensor,
         rows_of(original_rows(got, norm), report.rows_total), got.original_row(norm.front()),
         first.norm, digits_of(first), first.model.norm, digits_of(first), first.model.norm_limit));
   }
@@ -249,24 +253,23 @@ void report_rows(const HostTensor& got, const std::vector<RowResult>& rows, Tens
   if (!turned.empty()) {
     const RowResult& first = rows[turned.front()];
     report.failures.push_back(fmt::format(
-        "{}: direction of {} wrong; row {}: the component orthogonal to the expected row "
-        "is {:.4g} (limit {:.4g}, norm of the row {:.4g})",
+        "{}: direction wrong in {}; row {}: the component orthogonal to the expected row is {:.4g} "
+        "(limit {:.4g}, row norm {:.4g})",
         report.tensor, rows_of(original_rows(got, turned), report.rows_total),
         got.original_row(turned.front()), first.across, first.model.direction_limit,
         first.model.norm));
   }
 }
 
-// An excerpt's groups are made of rows that do not lie side by side.
+// A group of an excerpt consists of rows that are not adjacent, so its name gives their range.
 std::string name_of(const RowGroup& group, const HostTensor& got) {
   if (!got.spec().excerpt || group.begin == group.end) return group.name;
   return fmt::format("{} judged rows of {}-{}", group.end - group.begin,
                      got.original_row(group.begin), got.original_row(group.end - 1));
 }
 
-// Of rows of padding, whose inputs are often the same, a thousand say no more than one: where the
-// value and the result are those of an earlier row, so is the error, which a sum would take for a
-// bias.
+// Recognises repeated rows. Padded rows often have equal inputs and therefore equal errors. Added
+// up, a thousand equal errors would look like a bias, so each is counted once.
 class Repeats {
  public:
   bool is_one(const RowResult& row) {
@@ -279,7 +282,7 @@ class Repeats {
   std::set<std::tuple<double, double, double, double, double>> seen_;
 };
 
-// The most biased of the groups and the tensor, in one line.
+// Adds one line for the most biased row group, or for the tensor.
 void report_bias(const HostTensor& got, const std::vector<RowResult>& rows,
                  const Estimate& estimate, const RowMask& promised, std::vector<RowGroup> groups,
                  TensorReport& report) {
@@ -303,9 +306,9 @@ void report_bias(const HostTensor& got, const std::vector<RowResult>& rows,
   }
   if (where == nullptr) return;
   report.failures.push_back(fmt::format(
-      "{}: mean error of {} is {:.1f} standard errors away from zero ({:.2g} % {} zero){}",
-      report.tensor, name_of(*where, got), worst.sigmas, 100 * std::abs(worst.relative),
-      worst.relative < 0 ? "towards" : "away from",
+      "{}: biased: magnitudes in {} are {:.2g} % too {} on average ({:.1f} standard errors){}",
+      report.tensor, name_of(*where, got), 100 * std::abs(worst.relative),
+      worst.relative < 0 ? "small" : "large", worst.sigmas,
       failed > 1 ? fmt::format("; {} groups of rows are biased", failed) : ""));
 }
 
@@ -323,7 +326,8 @@ TensorReport judge_floats(const HostTensor& got, const Estimate& expected, const
   find_worst(got, rows, expected, report);
   report_elements(got, rows, report);
   report_rows(got, rows, report);
-  // An element beyond its bound would swamp the mean and has decided already.
+  // The bias test runs only if the rest passed: an element beyond its bound would dominate the
+  // mean.
   if (report.passed()) report_bias(got, rows, expected, promised, groups, report);
   if (!report.wrong_rows.empty()) {
     const auto tolerance = [&](std::int64_t i) { return expected.bound(i); };

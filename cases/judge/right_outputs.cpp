@@ -11,7 +11,7 @@ namespace plumb::cases {
 
 namespace {
 
-// The inputs themselves, beside outputs of zeros or of what they hold before the op changes them.
+// Aliases of the inputs, and outputs that hold zeros, or the input that they start as.
 TensorSet with_plain_outputs(const TensorSet& tensors) {
   TensorSet set;
   for (const HostTensor& tensor : tensors.all()) {
@@ -23,7 +23,7 @@ TensorSet with_plain_outputs(const TensorSet& tensors) {
   return set;
 }
 
-// Takes over other outputs. Returns whether any differs.
+// Copies `outputs` into `tensors`. Returns true if any bytes changed.
 bool replace_outputs(TensorSet& tensors, const TensorSet& outputs) {
   bool any = false;
   for (const HostTensor& output : outputs.all()) {
@@ -55,7 +55,7 @@ RightOutputs right_outputs(const TensorSet& tensors, const ExpectOutputs& expect
     }
     return right;
   }
-  right.refused = "what is right of one output changes with every round of asking for the others";
+  right.refused = "the right values of the outputs depend on each other and do not settle";
   return right;
 }
 

@@ -11,7 +11,7 @@ namespace plumb::cases {
 
 namespace {
 
-// Where the elements of a judged tensor are in an output.
+// Maps elements of a judged tensor to bit positions in the output that it is part of.
 class Places {
  public:
   explicit Places(const HostTensor& got)
@@ -39,7 +39,7 @@ class Places {
 
 constexpr std::uint64_t kAllBits = ~std::uint64_t{0};
 
-// Whole bytes, or the part of one.
+// Writes `width` bits: whole bytes, or a part of one byte.
 void store(Bytes& to, std::int64_t first_bit, int width, std::uint64_t bits) {
   auto* const at = to.data() + first_bit / 8;
   if (width % 8 == 0) {
@@ -66,7 +66,7 @@ RightValues::Output RightValues::output_of(const HostTensor& got) {
   const std::string& name = got.spec().origin ? got.spec().origin->tensor : got.spec().name;
   const auto found = promised_.find(name);
   if (found == promised_.end()) {
-    throw std::logic_error("nobody says of which output " + got.spec().name + " is a part");
+    throw std::logic_error(got.spec().name + " is a part of an unknown output");
   }
   return {values_.at(name).bytes(), found->second};
 }
@@ -94,7 +94,7 @@ void RightValues::put_bits(const HostTensor& got, const HostTensor& expected,
   for (std::int64_t row = 0; row < got.rows(); ++row) {
     const ColumnRange range = cases::columns_of(columns, got, row);
     if (!is_promised(promised, row) || range.begin == range.end) continue;
-    // A row of the tensor is one of its origin too.
+    // A row of the judged tensor is also contiguous in its origin, so bytes can be copied.
     const auto first = static_cast<std::size_t>(places.bit(row, range.begin)) / 8;
     const std::size_t bytes = static_cast<std::size_t>(range.end - range.begin) * size;
     const auto from = [&](const HostTensor& tensor) {
@@ -113,7 +113,7 @@ void RightValues::put_bits(const HostTensor& got, const HostTensor& expected,
 std::uint64_t rounded_bits(Dtype dtype, double value) {
   if (dtype == Dtype::bf16) return reference::encode_bf16(value);
   if (dtype == Dtype::f32) return std::bit_cast<std::uint32_t>(static_cast<float>(value));
-  throw std::invalid_argument("no floating-point type: " + std::string(name_of(dtype)));
+  throw std::invalid_argument("not a floating-point type: " + std::string(name_of(dtype)));
 }
 
 }  // namespace plumb::cases

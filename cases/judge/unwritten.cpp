@@ -13,7 +13,8 @@ namespace plumb::cases {
 
 namespace {
 
-// Zeros and -1 are results too, and any byte is the result of an op that stores bytes.
+// Poison is recognised only if no result looks like it. Zero and -1 may be results, and a u8 output
+// may hold any byte.
 bool is_telling_poison(const WrongRows& view) {
   const std::uint8_t poison = view.clues()->poison;
   const Dtype dtype = view.evidence.got.spec().dtype;
@@ -27,7 +28,7 @@ bool holds_poison(const WrongRows& view, std::int64_t row, std::int64_t column) 
   return std::all_of(bytes, bytes + size,
                      [&](std::byte b) { return b == std::byte{view.clues()->poison}; });
 }
-// Does every wrong element hold what was there before the launch? `what`: in words.
+// Describes the wrong elements by `what` if all of them still hold the poison.
 std::optional<std::string> left_alone(const WrongRows& view, std::string_view what) {
   return all_are(view, what,
                  [&](std::int64_t r, std::int64_t c) { return holds_poison(view, r, c); });
@@ -110,7 +111,8 @@ std::optional<std::string> earlier_step(const WrongRows& view) {
     const HostTensor& then = step.stored.at(got.spec().name);
     if (then.rows() != got.original_rows() || then.columns() != got.columns()) continue;
     const auto holds = [&](std::int64_t r) {
-      // Not to the last bit: another order of sums is as stale.
+      // Uses the row's widest tolerance: a stale row may differ in the last bits by the order of
+      // sums.
       double widest = 0;
       for (std::int64_t c = view.begin; c < view.end; ++c) {
         widest = std::max(widest, view.tolerance(r, c));
@@ -120,7 +122,7 @@ std::optional<std::string> earlier_step(const WrongRows& view) {
       });
     };
     if (nearly_all_rows(view, holds)) {
-      return fmt::format("{} holds what {} stored", view.subject(), step.name);
+      return fmt::format("{} holds the result of {}", view.subject(), step.name);
     }
   }
   return {};

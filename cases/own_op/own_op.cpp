@@ -17,7 +17,8 @@ namespace plumb::cases {
 
 namespace {
 
-// A declaration, and what views of its texts are made of. It lives as long as the process.
+// A declared op and the table made from it, which holds views of the op's strings. Both live as
+// long as the process.
 struct KeptOwnOp {
   OwnOp op;
   std::unique_ptr<OpTable> table;
@@ -29,7 +30,7 @@ std::int64_t count_of(const std::vector<std::int64_t>& sizes, std::size_t first 
   return all;
 }
 
-// The estimate of the live rows, for the padded tensor: zeros without errors behind them.
+// Extends the estimate of the live rows to the padded tensor: zeros without errors in the padding.
 reference::Estimate with_padding(reference::Estimate estimate, const HostTensor& tensor) {
   const bool one_row = tensor.spec().shape.size() < 2;
   const auto rows = static_cast<std::size_t>(tensor.rows());
@@ -104,7 +105,8 @@ class OwnProblem final : public ProblemOfTable {
   double reference_cost() const override { return kCostOfElement * elements(); }
 
  private:
-  // Nothing is known of what the op computes: about that of a product of two small matrices.
+  // Nanoseconds per element. What the op computes is unknown; the value is roughly that of a
+  // product of two small matrices.
   static constexpr double kCostOfElement = 200;
 
   double elements() const {
@@ -158,7 +160,8 @@ class OwnProblem final : public ProblemOfTable {
     check_count(declared, shape, std::ssize(values));
     const std::size_t live = values.size();
     values.resize(static_cast<std::size_t>(stored.elements()));
-    // Whatever stands behind the live elements of one row is right.
+    // Elements behind the live ones in a one-dimensional tensor are padding: expect the stored
+    // values.
     for (std::size_t i = live; one_row && i < values.size(); ++i) {
       values[i] = static_cast<std::int64_t>(stored.value(0, static_cast<std::int64_t>(i)));
     }
@@ -175,10 +178,11 @@ class OwnProblem final : public ProblemOfTable {
   const OwnOp& op_;
   std::map<std::string, std::int64_t> sizes_;
   std::map<std::string, double> reals_;
-  std::vector<std::int64_t> below_;  // of each tensor
+  std::vector<std::int64_t> below_;  // exclusive upper limit of integers, per tensor
 };
 
-// In a shape, or as a limit of integers. Others are numbers that the reference and the kernels get.
+// True if the size occurs in a tensor's shape or as an upper limit of integers. Other sizes are
+// plain numbers that are passed to reference and kernel.
 bool is_of_an_array(const OwnOp& op, const std::string& size) {
   const auto has_word = [&](std::string text) {
     std::ranges::replace_if(
@@ -206,7 +210,8 @@ std::vector<Parameter> parameters_of(const OwnOp& op) {
   return parameters;
 }
 
-// Of a size, an argument or an op: it stands in Python, in TOML and in names of cases.
+// True if the text can name a size, an argument or an op. Names are used in Python, in TOML and in
+// case names, so only letters, digits and _ are allowed, and no digit at the beginning.
 bool is_name(const std::string& text) {
   const auto is_word = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
@@ -214,18 +219,18 @@ bool is_name(const std::string& text) {
   return !text.empty() && !(text[0] >= '0' && text[0] <= '9') && std::ranges::all_of(text, is_word);
 }
 
-// Two arguments of one name would be one parameter of rows.
+// Refuses a name that occurs twice: two arguments of one name would become one row parameter.
 void check_names(const OwnOp& op) {
   std::vector<std::string> names{kOwnRowGap, kOwnOutGap, "stream", "platform"};
   const auto add = [&](const std::string& name) {
-    if (!is_name(name)) throw BadRow(fmt::format("{}: \"{}\" is no name", op.name, name));
+    if (!is_name(name)) throw BadRow(fmt::format("{}: \"{}\" is not a valid name", op.name, name));
     if (std::ranges::find(names, name) != names.end()) {
       throw BadRow(fmt::format("{}: there are two arguments {}, or plumb has one of this name",
                                op.name, name));
     }
     names.push_back(name);
   };
-  if (!is_name(op.name)) throw BadRow(fmt::format("\"{}\" is no name of an op", op.name));
+  if (!is_name(op.name)) throw BadRow(fmt::format("\"{}\" is not a valid name of an op", op.name));
   for (const OwnSize& size : op.sizes) add(size.name);
   for (const OwnReal& real : op.reals) add(real.name);
   for (const OwnTensor& tensor : op.tensors) add(tensor.name);
@@ -249,7 +254,7 @@ void check_own_op(const OwnOp& op) {
     }
   }
   if (!op.live.empty() && std::ranges::find(op.sizes, op.live, &OwnSize::name) == op.sizes.end()) {
-    throw BadRow(fmt::format("{}: live = \"{}\" is no size of the op", op.name, op.live));
+    throw BadRow(fmt::format("{}: live = \"{}\" is not a size of the op", op.name, op.live));
   }
   for (const OwnTensor& tensor : op.tensors) {
     for (const std::string& size : tensor.shape) own_size(op, size, tensor.name);
@@ -268,7 +273,7 @@ void check_own_op(const OwnOp& op) {
 
 OwnDefinition define_own_op(OwnOp op) {
   check_own_op(op);
-  // Never destroyed: definitions point to it.
+  // Never freed: op definitions point to it.
   auto* const kept = new KeptOwnOp{std::move(op), nullptr};
   kept->table = own_table(kept->op);
   kept->table->check();

@@ -19,7 +19,7 @@ const OwnSize* find_size(const OwnOp& op, std::string_view name) {
   return found == op.sizes.end() ? nullptr : &*found;
 }
 
-// Places members one after the other.
+// Computes member offsets of a struct, with natural alignment.
 class StructLayout {
  public:
   StructMember add(std::string name, MemberType type) {
@@ -34,7 +34,8 @@ class StructLayout {
 };
 
 struct PlacedMembers {
-  std::vector<StructMember> sizes, strides, reals, pointers;  // strides: of two dimensions and more
+  // Members by kind. Only tensors with two or more dimensions have strides.
+  std::vector<StructMember> sizes, strides, reals, pointers;
   StructMember stream;
   std::size_t bytes = 0;
 };
@@ -71,7 +72,7 @@ TableTensor table_tensor(const OwnOp& op, const OwnTensor& tensor, const StructM
   return made;
 }
 
-// A name or a number.
+// Parses one factor: a name of a size, or a number.
 Formula factor_of(const OwnOp& op, std::string word, const std::string& text,
                   const std::string& what) {
   std::erase(word, ' ');
@@ -82,12 +83,12 @@ Formula factor_of(const OwnOp& op, std::string word, const std::string& text,
   std::vector<std::string> names;
   for (const OwnSize& size : op.sizes) names.push_back(size.name);
   const std::string nearest = nearest_name(word, names);
-  throw BadRow(fmt::format("{}: {} has the size \"{}\": \"{}\" is no size of the op{}", op.name,
+  throw BadRow(fmt::format("{}: {} has the size \"{}\": \"{}\" is not a size of the op{}", op.name,
                            what, text, word,
                            nearest.empty() ? "" : " (did you mean " + nearest + "?)"));
 }
 
-// "4*hidden/2", from left to right.
+// Parses "4*hidden/2", evaluated from left to right.
 Formula product_of(const OwnOp& op, const std::string& term, const std::string& text,
                    const std::string& what) {
   std::optional<Formula> made;
@@ -147,7 +148,7 @@ std::unique_ptr<OpTable> own_table(const OwnOp& op) {
     }
     table->add(std::move(made));
   }
-  table->expect_members(table->fields().size() + 1);  // the stream
+  table->expect_members(table->fields().size() + 1);  // + 1: the stream is a member, but no field
   table->capacity = op.live.empty() ? Formula(1) : parameter(op.live);
   return table;
 }

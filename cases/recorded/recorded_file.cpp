@@ -20,10 +20,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::string_view kMagic = "plumb recorded row 1 ";
+constexpr std::string_view kMagic = "plumb recorded row ", kVersion = "1";
 constexpr std::size_t kDigits = 32, kMostHead = std::size_t{1} << 20;
 constexpr std::size_t kMostDimensions = 8, kMostTensors = 64;
-// Of all tensors together, blocks without bytes included.
+// Limit for the dense size of all tensors together. Blocks that the file leaves out count too.
 constexpr std::size_t kMostLaidOutBytes = 2 * kMostRecordedBytes;
 
 std::string digest_of(std::string_view bytes) {
@@ -35,7 +35,8 @@ std::string digest_of(std::string_view bytes) {
   throw BadRow(fmt::format("{}: {}", path, why));
 }
 
-// Texts go into messages and into the text of a case file.
+// True if the text is safe to print and to write into a case file: printable ASCII without
+// quotation mark and backslash.
 bool is_plain(std::string_view text) {
   return std::ranges::all_of(text,
                              [](char c) { return c >= ' ' && c <= '~' && c != '"' && c != '\\'; });
@@ -47,7 +48,7 @@ bool is_word(std::string_view text) {
   });
 }
 
-// Of what an engine said of the call.
+// Replaces characters that are not plain by '?', in a text that comes from an engine.
 std::string plain_of(std::string text) {
   std::ranges::replace_if(text, [](char c) { return !is_plain({&c, 1}); }, '?');
   return text;
@@ -102,11 +103,12 @@ Dtype dtype_named(const std::string& name, const std::string& path) {
   for (const Dtype dtype : {Dtype::u8, Dtype::i32, Dtype::i64, Dtype::bf16, Dtype::f32}) {
     if (name == name_of(dtype)) return dtype;
   }
-  refuse(path, fmt::format("\"{}\" is no dtype", name));
+  refuse(path, fmt::format("\"{}\" is not a dtype", name));
 }
 
 void check_size(const RecordedTensor& tensor, const std::string& path) {
-  std::size_t bytes = size_of(tensor.dtype);  // of one row at least: strides must fit, too
+  // A dimension of 0 counts as 1: the strides of an empty tensor must not overflow either.
+  std::size_t bytes = size_of(tensor.dtype);
   for (const std::int64_t size : tensor.shape) {
     const auto count = static_cast<std::size_t>(std::max<std::int64_t>(size, 1));
     if (bytes > kMostRecordedBytes / count) {
@@ -145,7 +147,7 @@ RecordedTensor tensor_of(const Json& table, const std::string& path) {
   return tensor;
 }
 
-// Takes the bytes of each tensor from the front of `rest`.
+// Takes the bytes of each tensor from the front of `rest`, which follows the head.
 void read_tensors(const Json& head, std::string_view rest, const std::string& path,
                   RecordedFile& call) {
   const Json* const tensors = member_of(head, "tensors");
@@ -155,7 +157,7 @@ void read_tensors(const Json& head, std::string_view rest, const std::string& pa
   std::set<std::string, std::less<>> names;
   std::size_t all = 0;
   for (const Json& one : *tensors) {
-    if (!one.is_object()) refuse(path, "a tensor is no object");
+    if (!one.is_object()) refuse(path, "a tensor is not an object");
     RecordedTensor tensor = tensor_of(one, path);
     if (!names.insert(tensor.name).second) refuse(path, tensor.name + " is there twice");
     all += tensor.dense_bytes();
@@ -174,12 +176,12 @@ void read_tensors(const Json& head, std::string_view rest, const std::string& pa
 std::string value_text(const Json& value, const std::string& path) {
   if (value.is_number_integer()) return value.dump();
   if (!value.is_string() || !is_plain(value.get_ref<const std::string&>())) {
-    refuse(path, "row: a value is no whole number and no plain text");
+    refuse(path, "row: a value is neither a whole number nor plain text");
   }
   return '"' + value.get<std::string>() + '"';
 }
 
-// A row parameter may have the name of a member that is a real.
+// Reads the real-valued members of the op's struct. Their names may equal names of row parameters.
 void read_reals(const Json& head, const std::string& path, RecordedFile& call) {
   const Json* const reals = member_of(head, "reals");
   if (reals == nullptr || !reals->is_object()) refuse(path, "no object \"reals\"");
@@ -187,7 +189,7 @@ void read_reals(const Json& head, const std::string& path, RecordedFile& call) {
     if (!is_word(name)) refuse(path, "reals: a name is not of a-z, 0-9 and _");
     const bool fits =
         value.is_number() && std::abs(value.get<double>()) <= std::numeric_limits<float>::max();
-    if (!fits) refuse(path, fmt::format("reals: {} is no number of fp32", name));
+    if (!fits) refuse(path, fmt::format("reals: {} is not an fp32 number", name));
     call.row.reals[name] = static_cast<float>(value.get<double>());
   }
 }
@@ -220,7 +222,7 @@ Json parse_head(std::string_view text, const std::string& path) {
   try {
     return Json::parse(text);
   } catch (const Json::exception&) {
-    refuse(path, "its head is no JSON");
+    refuse(path, "its head is not JSON");
   }
 }
 
@@ -251,7 +253,7 @@ std::string encode_recorded(const RecordedFile& call) {
     }
     body.append(reinterpret_cast<const char*>(tensor.bytes.data()), tensor.bytes.size());
   }
-  return fmt::format("{}{}\n", kMagic, digest_of(body)) + body;
+  return fmt::format("{}{} {}\n", kMagic, kVersion, digest_of(body)) + body;
 }
 
 bool is_recorded_file(std::string_view bytes) { return bytes.starts_with(kMagic); }
@@ -259,6 +261,13 @@ bool is_recorded_file(std::string_view bytes) { return bytes.starts_with(kMagic)
 DecodedRecording decode_recorded(std::string_view bytes, const std::string& path) {
   if (!is_recorded_file(bytes)) refuse(path, "not a file of a recorded call");
   std::string_view rest = bytes.substr(kMagic.size());
+  const std::string_view version = rest.substr(0, std::min(rest.find(' '), std::size_t{12}));
+  if (version != kVersion) {
+    refuse(path, fmt::format("version {} of recorded rows; this plumb reads {}",
+                             is_word(version) ? version : "?", kVersion));
+  }
+  if (!rest.starts_with(fmt::format("{} ", kVersion))) refuse(path, "its first line is damaged");
+  rest.remove_prefix(kVersion.size() + 1);
   const std::string digest(rest.substr(0, kDigits));
   if (rest.size() <= kDigits || rest[kDigits] != '\n') refuse(path, "its first line is damaged");
   rest.remove_prefix(kDigits + 1);
@@ -274,7 +283,7 @@ DecodedRecording decode_recorded(std::string_view bytes, const std::string& path
   rest.remove_prefix(static_cast<std::size_t>(stop - rest.data()) + 1);
   if (head > rest.size()) refuse(path, "its head is not all there");
   const Json table = parse_head(rest.substr(0, head), path);
-  if (!table.is_object()) refuse(path, "its head is no object");
+  if (!table.is_object()) refuse(path, "its head is not an object");
   DecodedRecording decoded{.call = {}, .digest = digest, .case_file = {}};
   decoded.call.op = text_at(table, "op", path);
   decoded.call.why = text_at(table, "why", path);

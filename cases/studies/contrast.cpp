@@ -21,15 +21,16 @@ namespace plumb::cases {
 
 namespace {
 
-// Of one run by Problem::cost, and what a contrast of short runs may take in all.
+// Limit for one run (by Problem::cost), and for all runs together if they are short.
 constexpr double kMostNanosecondsOfContrast = 2e9;
-// A contrast of long runs may take as long as this many of them, up to a limit. Python kernels and
-// real devices do not follow the model.
+// If runs are long, all runs together may take as long as 20 runs, up to 20 s. Measured times count
+// too, because Problem::cost does not model Python kernels and real devices.
 constexpr double kContrastTimeInRuns = 20, kMostNanosecondsOfLongContrast = 2e10;
 constexpr int kMostContrastRuns = 64;
-constexpr int kOtherInputs = 8;  // the rows of one set of inputs may be too few to separate
-// A case that passes or fails by chance looks like one that depends on a condition, or on the
-// policy of its streams, with a probability below 1e-3.
+// One set of inputs may have too few rows to find a separating property.
+constexpr int kOtherInputs = 8;
+// With so many runs, a case that fails at random is mistaken for one that depends on a condition,
+// or on the stream policy, with a probability below 1e-3.
 constexpr int kLeastFailingRuns = 8, kLeastPassingRuns = 6;
 constexpr int kRunsOfCause = 5;
 constexpr std::int64_t kNoSecondLaunch = std::numeric_limits<std::int64_t>::max();
@@ -41,17 +42,17 @@ struct ContrastRun {
   bool wrote_nothing = false;
 };
 
-// A condition of the failing point and what a report calls its values.
+// A condition that is varied, and the noun for it in reports.
 struct ContrastCondition {
-  std::string_view part;  // of a point (point_text.h)
+  std::string_view part;  // part of a point (point_text.h)
   std::string_view noun;
 };
 constexpr std::array kConditions{ContrastCondition{"policy", "streams"},
                                  ContrastCondition{"poison", "poison"},
                                  ContrastCondition{"fill", "fill"}};
 
-// Does the launch leave every promised element of every output as it was? In at least one output
-// that shows poison.
+// True if the launch left every promised element of every output as it was before. At least one of
+// these outputs must have held poison.
 bool wrote_nothing(const Problem& problem, const CaseEvidence& evidence) {
   std::int64_t poisoned = 0;
   for (const HostTensor& tensor : evidence.tensors.all()) {
@@ -127,7 +128,8 @@ class Contrasted {
                               kMostNanosecondsOfLongContrast);
   }
 
-  // `inputs`: 0 for those of the failure. The same run is not repeated.
+  // Runs the case at a point. `inputs`: number of the input set; 0 is the one of the failure.
+  // Results are cached.
   ContrastRun at(const Point& point, int inputs = 0) {
     const auto key = std::tuple(spec_of(point), point.first_compared, inputs);
     if (const auto found = runs_.find(key); found != runs_.end()) return found->second;
@@ -142,13 +144,13 @@ class Contrasted {
     options.point = point;
     options.seed += static_cast<std::uint64_t>(inputs);
     options.on_real_launch = {};
-    // Rows that fail under one condition of a point may pass under another one.
+    // Rows are collected at the base point only: under another condition they may pass.
     const bool is_base = spec_of(point) == spec_of(base_);
-    bool works = false;  // in at least one step
+    bool works = false;  // true if at least one step was right
     const VerdictListener listener([&](const Problem& problem, const Launched& launched,
                                        const std::vector<TensorReport>& reports) {
       if (is_base) rows_.add(problem, launched, reports);
-      // Poison of zeros may be the right result.
+      // Over zero poison a kernel that writes nothing may look right.
       works |= point.poison != Poison::zero && launched.step.live > 0 &&
                std::ranges::all_of(reports, &TensorReport::passed);
     });
@@ -160,12 +162,13 @@ class Contrasted {
                              wrote_nothing(*problem_, *result.evidence);
         return {ContrastVerdict::fails, nothing};
       }
-    } catch (const std::exception&) {  // a row or a point that is impossible with other inputs
+    } catch (const std::exception&) {  // other inputs make the row or point impossible
     }
     return {};
   }
 
-  // A second launch starts from another poison. It would hide under which poison the first fails.
+  // True if the case fails at `base_` with this poison and without a second launch. (The second
+  // launch starts from other poison, and would hide with which poison the case fails.)
   bool fails_without_second_launch(Poison poison) {
     base_.poison = poison;
     base_.first_compared = kNoSecondLaunch;
@@ -173,7 +176,7 @@ class Contrasted {
     return at(base_).verdict == ContrastVerdict::fails;
   }
 
-  // Sets `base_` to the point at which all runs start.
+  // Finds a point at which the case fails again, and sets `base_` to it.
   bool fails_again() {
     const Point failed_at = base_;
     if (fails_without_second_launch(failed_at.poison)) return true;
@@ -194,7 +197,7 @@ class Contrasted {
     return point;
   }
 
-  // With each of the first sets of inputs.
+  // True if runs with each of the first `runs` input sets have this verdict.
   bool always(const Point& point, ContrastVerdict verdict, int runs) {
     for (int i = 0; i < runs; ++i) {
       if (at(point, i).verdict != verdict) return false;
@@ -208,8 +211,8 @@ class Contrasted {
     return true;
   }
 
-  // Any poison may be a result by chance, and what is added to NaN or to a huge number leaves them
-  // as they were. What is added to zero shows.
+  // Tries three kinds of poison. A result may equal one poison by chance, and adding to NaN or to a
+  // huge number leaves it unchanged; adding to zero shows.
   bool writes_nothing_over_any_poison(Point point) {
     constexpr std::array kPoisonsInTurn{Poison::zero, Poison::nan, Poison::huge};
     for (int i = 0; i < kRunsOfCause; ++i) {
@@ -229,19 +232,19 @@ class Contrasted {
       if (!always(early, ContrastVerdict::passes, kRunsOfCause)) return;
       found_.cause = fmt::format(
           "the kernel works before the stream reaches its launch, or in another stream: outputs "
-          "keep "
-          "plumb's poison under {} streams, and are right under early streams",
+          "keep plumb's poison under {} streams, and are right under early streams",
           part_of(base_, "policy"));
     } else if (writes_nothing_over_any_poison(early)) {
       const bool replayed = which_.scenario->mode == Scenario::Mode::full_graph;
       found_.cause = fmt::format(
-          "the {} wrote nothing: each promised element of the outputs still holds what "
-          "was there before",
+          "the {} wrote nothing: each promised element of the outputs still holds its value "
+          "from before the launch",
           replayed ? "replay" : "kernel");
     }
   }
 
-  // Values of a condition under which the case always passes, while it always fails at its own.
+  // Reports values of a condition under which the case always passes, while it always fails under
+  // its own value.
   void compare(const ContrastCondition& condition) {
     const std::string own = part_of(base_, condition.part);
     std::vector<std::string> passing, failing{own}, others;
@@ -266,7 +269,7 @@ class Contrasted {
   }
 
   std::vector<std::string> values_of(const ContrastCondition& condition) const {
-    // A real device has streams of its own.
+    // The stream policy of a real device cannot be set.
     if (condition.part == "policy") {
       return simulated_ ? std::vector<std::string>{"early", "late"} : std::vector<std::string>{};
     }
@@ -281,8 +284,10 @@ class Contrasted {
   Point base_;
   const std::unique_ptr<Problem> problem_;
   const Clock::time_point start_ = Clock::now();
-  double modelled_run_ = 0, first_run_ = 0;                                 // nanoseconds
-  std::map<std::tuple<std::string, std::int64_t, int>, ContrastRun> runs_;  // point, inputs
+  // Nanoseconds per run: by Problem::cost, and as measured for the first run.
+  double modelled_run_ = 0, first_run_ = 0;
+  // Results of earlier runs, by point, first_compared and number of the input set.
+  std::map<std::tuple<std::string, std::int64_t, int>, ContrastRun> runs_;
   RowContrast rows_;
   Contrast found_;
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whether it really is the same row that was moved, exact inputs tell: there every honest order of
-// operations gives nearly the same result.
+// Exact inputs check that the moved row really is the same row in every batch: with them every
+// order of operations gives nearly the same result, so a large difference means another row.
 #include "cases/studies/invariance.h"
 
 #include <fmt/format.h>
@@ -20,7 +20,8 @@ namespace {
 
 bool is_real(Dtype dtype) { return dtype == Dtype::bf16 || dtype == Dtype::f32; }
 
-// The bits of an element as a number that grows with its value, so that neighbours differ by one.
+// Maps the bits of an element to an integer that grows with its value, so that neighbouring floats
+// differ by 1.
 std::int64_t ordered(const std::byte* element, Dtype dtype) {
   std::uint64_t bits = 0;
   std::memcpy(&bits, element, size_of(dtype));
@@ -38,7 +39,8 @@ std::int64_t ordered(const std::byte* element, Dtype dtype) {
 
 using OutputBytes = std::vector<std::byte>;
 
-// The first difference between the row's part alone and in a batch.
+// Describes the differences between the row computed alone (a) and in a batch (b); coordinates and
+// values are those of the first difference.
 BatchDifference describe(const HostTensor& tensor, const OutputBytes& a, const OutputBytes& b) {
   const std::size_t size = size_of(tensor.spec().dtype);
   BatchDifference difference;
@@ -83,12 +85,13 @@ bool has_real_input(const Problem& problem) {
   });
 }
 
-// Exact inputs leave little to round, integers nothing: what differs there is not the same row.
+// Throws NotMeasured if a difference is too large for rounding: exact inputs need little rounding
+// and integers none, so the row is another one.
 void refuse_what_is_no_rounding(const std::vector<BatchDifference>& differs) {
   constexpr double kRoundings = 1.0 / 64;
   for (const BatchDifference& difference : differs) {
     if (difference.share <= kRoundings) continue;
-    throw NotMeasured(fmt::format("its rows depend on each other: {} is another one at size {}",
+    throw NotMeasured(fmt::format("its rows depend on each other: {} has other values at size {}",
                                   difference.tensor, difference.size));
   }
 }
@@ -99,7 +102,7 @@ std::vector<BatchDifference> measure(const RowInBatch& row,
   const std::vector<TensorSpec> outputs = row.outputs();
   const std::vector<OutputBytes> alone = row.run(1, false);
   if (compare(outputs, alone, row.run(1, false))) {
-    throw NotMeasured("not deterministic: alone, it differs from itself");
+    throw NotMeasured("not deterministic: two runs of the row alone differ");
   }
   for (const std::int64_t size : sizes) {
     for (const bool last : {false, true}) {

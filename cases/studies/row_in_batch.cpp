@@ -17,8 +17,8 @@ bool is_list(const TensorSpec& spec) {
                      [](std::int64_t extent) { return extent == 1; });
 }
 
-// The part of a tensor that one row of the batch owns: `count` rows of the last dimension from
-// `row` on, of each `length` columns from `column` on.
+// The part of a tensor that belongs to one row of the batch: rows [row, row + count) of the last
+// dimension, columns [column, column + length).
 struct RowPart {
   std::int64_t row = 0, column = 0, count = 0, length = 0;
 };
@@ -31,7 +31,7 @@ RowPart piece_of(const HostTensor& tensor, std::int64_t size, std::int64_t posit
   return {position * count, 0, count, tensor.columns()};
 }
 
-// move(byte offset of each piece, bytes).
+// Calls move(byte offset, bytes) for each contiguous piece of the row's part.
 void for_each_part(const HostTensor& tensor, std::int64_t size, std::int64_t position,
                    const auto& move) {
   const RowPart piece = piece_of(tensor, size, position);
@@ -54,7 +54,6 @@ std::vector<std::byte> take_out(const HostTensor& tensor, std::int64_t size,
 
 }  // namespace
 
-// The parameter to which the op's capacity is proportional.
 std::string find_batch_parameter(const OpDefinition& op, const Row& row,
                                  const device::Properties& properties) {
   for (const char* name : {"tokens", "requests", "rows", "sequences"}) {
@@ -67,7 +66,7 @@ std::string find_batch_parameter(const OpDefinition& op, const Row& row,
     }
     if (capacity[0] >= 1 && capacity[1] == 2 * capacity[0]) return name;
   }
-  throw NotMeasured("no parameter is the number of its rows");
+  throw NotMeasured("no parameter gives the number of rows");
 }
 
 RowInBatch::RowInBatch(const OpDefinition& op, const Row& row, std::string batch,
@@ -125,7 +124,7 @@ Step RowInBatch::step_of(std::int64_t size, std::int64_t salt) const {
           .fill = fill_};
 }
 
-// By the first dimension at sizes 1, 2 and the largest.
+// Sets each tensor's scope by comparing its shapes at sizes 1, 2 and the largest.
 void RowInBatch::classify() {
   const TensorSet one = problem_of(1)->make_tensors(), two = problem_of(2)->make_tensors();
   bool any_output = false;
@@ -135,10 +134,10 @@ void RowInBatch::classify() {
     const bool is_result = spec.role == Role::output && is_list(spec);
     if (scope == Scope::other && (spec.role == Role::input || is_result)) {
       throw NotMeasured(
-          fmt::format("{} says where rows lie, so a row cannot be moved alone", spec.name));
+          fmt::format("{} holds the positions of rows, so a row cannot be moved alone", spec.name));
     }
     if (scope != Scope::row && !spec.starts_as.empty()) {
-      throw NotMeasured(fmt::format("{} is no list of rows", spec.name));
+      throw NotMeasured(fmt::format("{} is not a list of rows", spec.name));
     }
     scopes_.emplace_back(spec.name, scope);
     any_output = any_output || is_compared(spec);
@@ -157,7 +156,8 @@ RowInBatch::Scope RowInBatch::scope_of(const HostTensor& one, const HostTensor& 
   if (!same_rows) return Scope::other;
   if (b[0] == 2 * a[0] && c[0] == largest_ * a[0]) return Scope::row;
   if (a[0] == c[0]) return Scope::shared;
-  // A cache grows with the batch, in whole blocks; a list of offsets by one element a row.
+  // A cache grows with the batch in whole blocks, and all rows share it. A list of offsets grows by
+  // one element per row, but its elements are not the data of single rows.
   return is_list(one.spec()) ? Scope::other : Scope::shared;
 }
 
@@ -185,7 +185,7 @@ void RowInBatch::put_in(HostTensor& tensor, std::int64_t size, std::int64_t posi
   });
 }
 
-// Uploads, calls the op once, and reads the outputs back into `tensors`.
+// Uploads the inputs, launches the op once, and reads the outputs back into `tensors`.
 void RowInBatch::launch(const Problem& problem, TensorSet& tensors) const {
   const auto device = options_.open(options_.platform, {});
   const device::Stream stream = device->create_stream();

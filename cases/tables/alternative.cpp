@@ -19,8 +19,8 @@ namespace {
 
 constexpr std::size_t kMostContracts = 64;
 
-// A promise that another one can take the place of. Those of one member are ordered: what one
-// permits, the next permits as well.
+// A promise of plumb_numerics that a weaker promise can replace. Entries of one member are ordered:
+// each permits everything that the entry before it permits.
 struct WeakerPromise {
   std::string_view member, value;
   bool (*weakens)(const plumb_numerics& declared);
@@ -71,7 +71,8 @@ std::string joined(std::string_view words, const std::string& word) {
 
 std::size_t count_words(std::string_view words) { return words_of(words).size(); }
 
-// Every combination of values, the row's own left out of each.
+// All combinations of choice values. A choice that keeps the row's own value is not named in the
+// combination.
 std::vector<std::string> contracts(const OpDefinition& op, const Row& row) {
   std::vector<std::string> all{""};
   for (const ContractChoice& choice : op.choices) {
@@ -95,7 +96,8 @@ class AlternativeSearch {
   AlternativeSearch(std::vector<WeakerPromise> weaker, const IsRight& is_right)
       : weaker_(std::move(weaker)), is_right_(is_right) {}
 
-  // Numerics only where no contract alone will do: wider bounds cover a choice too.
+  // Tries other contracts first. Weaker numerics are tried only if no contract is right, because
+  // wider bounds would also cover a wrong choice.
   void look_at(const std::vector<std::string>& contracts) {
     for (const std::string& contract : contracts) {
       if (!contract.empty()) try_one({contract, ""});
@@ -120,7 +122,8 @@ class AlternativeSearch {
     if (!look_at_single(contract) && contract.empty()) look_at_pairs();
   }
 
-  // Of each member the last, which permits most: where this does not do, none does.
+  // The weakest value of every member together. If these numerics do not make the case pass, none
+  // do.
   std::string weakest() const {
     std::string words;
     for (std::size_t i = 0; i < weaker_.size(); ++i) {
@@ -159,7 +162,7 @@ std::vector<Alternative> search(const OpDefinition& op, const Row& row,
   return std::move(search.right);
 }
 
-// "floor=1e-4 ties=even": "floor = 1e-4 and ties = even"
+// Words in a form for sentences: "floor=1e-4 ties=even" becomes "floor = 1e-4 and ties = even".
 std::string in_prose(const std::vector<std::string>& words) {
   std::vector<std::string> parts;
   for (const std::string& word : words) {
@@ -167,6 +170,18 @@ std::string in_prose(const std::vector<std::string>& words) {
     parts.push_back(word.substr(0, equals) + " = " + word.substr(equals + 1));
   }
   return fmt::format("{}", fmt::join(parts, " and "));
+}
+
+// True if the change only says that the kernel computes less exactly: wider bounds cover errors
+// too.
+bool widens_bounds(const Alternative& one) {
+  constexpr std::array<std::string_view, 6> kArithmetic = {
+      "product=", "accumulator=", "sum_unit=", "chains=", "probability=", "function_ulp="};
+  const std::vector<std::string> words = words_of(one.numerics);
+  return std::ranges::any_of(words, [&](const std::string& word) {
+    return std::ranges::any_of(kArithmetic,
+                               [&](std::string_view start) { return word.starts_with(start); });
+  });
 }
 
 }  // namespace
@@ -189,19 +204,23 @@ std::string right_if(const std::vector<Alternative>& right) {
   if (right.empty()) return "";
   const std::size_t fewest = std::ranges::min(right, {}, &Alternative::changes).changes();
   std::vector<std::string> texts;
+  bool wider = false;
   for (const Alternative& one : right) {
-    if (one.changes() == fewest) texts.push_back(one.text());
+    if (one.changes() != fewest) continue;
+    texts.push_back(one.text());
+    wider |= widens_bounds(one);
   }
-  return fmt::format("right if {}: declare {}", fmt::join(texts, ", or if "),
-                     fewest > 1 ? "all of it" : "it");
+  return fmt::format("right if {}: declare {}{}", fmt::join(texts, ", or if "),
+                     fewest > 1 ? "all of it" : "it",
+                     wider ? ", but only if the kernel computes that way" : "");
 }
 
 std::string passes_if(const std::vector<Alternative>& passing) {
   if (passing.empty()) return "";
   std::vector<std::string> texts;
   for (const Alternative& one : passing) texts.push_back(one.text());
-  return fmt::format("passes under {}, which does not ask for what is wrong here",
-                     fmt::join(texts, ", or under "));
+  return fmt::format("declared as {} it passes, because the wrong values are then not tested",
+                     fmt::join(texts, ", or as "));
 }
 
 std::vector<Alternative> single_changes(const OpDefinition& op, const Row& row) {

@@ -22,14 +22,14 @@ std::string shape_text(const std::vector<std::int64_t>& shape) {
   return fmt::format("[{}]", fmt::join(shape, ", "));
 }
 
-// "[tokens, hidden]"
+// A tensor's declared shape as text: "[tokens, hidden]".
 std::string formulas_of(const TableTensor& tensor) {
   std::vector<std::string> sizes;
   for (const Formula& size : tensor.shape) sizes.push_back(size.text());
   return fmt::format("[{}]", fmt::join(sizes, ", "));
 }
 
-// Finds the parameters of a row, one formula after the other.
+// Finds the row parameters of a call by solving the table's formulas one after another.
 class RowFinder {
  public:
   RowFinder(const OpDefinition& op, const GivenCall& call, const device::Properties& platform)
@@ -131,7 +131,8 @@ class RowFinder {
     for (const auto& [name, value] : given_.reals) check_name(name, is_real(name), "a number");
   }
 
-  // A tensor may have two forms, of different dimensions.
+  // A tensor may have two forms with different numbers of dimensions; the given one must match
+  // either.
   void check_dimensions() const {
     for (const auto& [name, given] : given_.tensors) {
       const TableTensor* other = nullptr;
@@ -162,8 +163,8 @@ class RowFinder {
     for (const auto& [name, value] : given_.reals) row_.reals[name] = value;
   }
 
-  // What the table says of all calls. What follows from a scalar, or from an engine's sizes, is
-  // found from the shapes instead.
+  // Solves the table's GivenParameters whose formula contains no scalar of the call and no size of
+  // the engine. The other parameters are found from the shapes.
   void take_given_parameters() {
     for_each_given([&](const TableTensor& tensor, const GivenTensor& given) {
       tensor.member.set_pointer(params_.data(), const_cast<std::byte*>(given.data));
@@ -181,7 +182,7 @@ class RowFinder {
     }
   }
 
-  // As a formula over row parameters alone.
+  // The formula over row parameters only: members are replaced by their own formulas.
   Formula over_row(const Formula& formula) const {
     return formula.with_members([this](const StructMember& member) {
       const Formula* found = formula_of(member.name);
@@ -190,7 +191,7 @@ class RowFinder {
   }
 
   // Does nothing if two parameters are unknown, or if a rounding hides the parameter. Another
-  // tensor may give the parameter, and check_layout() refuses a wrong row.
+  // tensor may determine the parameter, and check_layout() refuses a wrong row.
   void solve(const Formula& formula, std::int64_t value) {
     try {
       over_row(formula).solve(value, found_);
@@ -198,7 +199,8 @@ class RowFinder {
     }
   }
 
-  // All unknown parameters of the formula but the first keep their defaults.
+  // If the formula has two or more unknown parameters, lets all but the first keep their defaults,
+  // so that the first can be solved.
   bool assume_defaults(const Formula& formula) {
     std::set<std::string, std::less<>> integers, words;
     over_row(formula).collect(integers, words);
@@ -219,7 +221,8 @@ class RowFinder {
     return found == given_.tensors.end() ? nullptr : &found->second;
   }
 
-  // Visits the tensors of the table that the call has, in the form that it has.
+  // Calls visit for every tensor of the table that the call has, in the form with the call's
+  // dimensions.
   void for_each_given(const auto& visit) {
     for (const OpTable::Field& field : op_.table->fields()) {
       const auto* tensor = std::get_if<TableTensor>(&field);
@@ -228,7 +231,8 @@ class RowFinder {
     }
   }
 
-  // Sizes before conditions: a condition only says that a size is not 0.
+  // Solves sizes until no more are found. Conditions come later, because they only say that a size
+  // is not 0.
   void solve_shapes() {
     std::size_t known = 0;
     do {
@@ -286,7 +290,7 @@ class RowFinder {
     return scalar != nullptr && scalar->of_caller;
   }
 
-  // A stride that callers choose is taken from the shape.
+  // Takes strides that callers may choose from the shape.
   void take_caller_scalars() {
     for_each_given([&](const TableTensor& tensor, const GivenTensor& given) {
       for (std::size_t i = 0; i < given.shape.size(); ++i) {
@@ -296,17 +300,25 @@ class RowFinder {
     });
   }
 
+  // A call without an optional part (a schedule, a plan) has none of its scalars, whatever the row
+  // has as their default.
+  bool lacks_part_of(const TableScalar& scalar) const {
+    return scalar.when && scalar.when->value({.params = params_.data(), .row = &row_}) == 0;
+  }
+
   void check_settings() const {
     for (const auto& [name, value] : given_.integers) {
       const TableScalar* scalar = scalar_of(name);
       if (scalar == nullptr || formula_of(name) == nullptr || scalar->of_caller) continue;
+      if (lacks_part_of(*scalar)) continue;
       const std::int64_t found = scalar->member.integer(params_.data());
       if (found == value) continue;
       refuse(fmt::format("{} is {}; by the other arguments it is {}", name, value, found));
     }
   }
 
-  // A table that every call of an engine shares has any number of rows.
+  // True if the shapes are equal. A table that all calls of an engine share may have any number of
+  // rows.
   static bool fits(const std::vector<std::int64_t>& shape, const std::vector<std::int64_t>& of_case,
                    const std::vector<Formula>& declared) {
     if (shape.size() != of_case.size()) return false;
@@ -316,7 +328,8 @@ class RowFinder {
     return true;
   }
 
-  // A case may make more rows of a cache than a call has.
+  // Checks each tensor against the shape of a case and that of a call: a case may have more cache
+  // rows than a call.
   void check_layout(bool needs_outputs) {
     op_.table->set_scalars(row_, &platform_, params_.data());
     take_caller_scalars();
@@ -353,7 +366,7 @@ class RowFinder {
   const device::Properties& platform_;
   Row row_;
   OpParams params_;
-  const EngineLimits limits_{};  // sizes are those of a call, not of a case
+  const EngineLimits limits_{};  // selects the sizes of a call instead of those of a case
   RowOfCall found_{{.params = params_.data(), .row = &row_, .limits = &limits_}, row_};
 };
 

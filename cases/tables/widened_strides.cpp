@@ -14,13 +14,13 @@ namespace {
 
 constexpr std::int64_t kMostGap = std::int64_t{1} << 20;
 
-// As a row spells it.
+// The member's name as rows spell it.
 std::string row_name(std::string member) {
   std::ranges::replace(member, '.', '_');
   return member;
 }
 
-// Of one dimension by its own far_ parameter.
+// Factor by which a dimension's own far_ parameter multiplies its stride; 1 without the parameter.
 std::int64_t spread_of(const TableTensor& tensor, std::size_t dimension,
                        const FormulaValues& values) {
   const Formula& stride = tensor.strides[dimension];
@@ -31,7 +31,7 @@ std::int64_t spread_of(const TableTensor& tensor, std::size_t dimension,
   return (std::int64_t{1} << far) / std::max<std::int64_t>(span, 1) + 1;
 }
 
-// Members that are strides of tensors, as a row names them.
+// Names, as rows spell them, of the members that are strides of tensors.
 std::vector<std::string> stride_names(const std::vector<OpTable::Field>& fields) {
   std::set<std::string> members, names;
   for (const OpTable::Field& field : fields) {
@@ -49,7 +49,7 @@ std::vector<std::string> stride_names(const std::vector<OpTable::Field>& fields)
   return {names.begin(), names.end()};
 }
 
-// Whether the parameter changes a tensor of the row.
+// True if the parameter changes a tensor that the row has.
 bool takes_effect(const std::vector<OpTable::Field>& fields, bool far, const std::string& stride,
                   const FormulaValues& values) {
   for (const OpTable::Field& field : fields) {
@@ -100,16 +100,16 @@ void place(const std::vector<OpTable::Field>& fields, const TableTensor& tensor,
     const std::int64_t here = spread_of(fields, tensor.strides[i].text(), values);
     if (here == 1) break;
     if (i > 0 && (here != spread || spec.strides[i - 1] % spec.strides[i] != 0)) {
-      throw BadRow(fmt::format("{}: {} has no places for its far strides: {} is no multiple of {}",
-                               values.row->where, spec.name, tensor.strides[i - 1].text(),
-                               tensor.strides[i].text()));
+      throw BadRow(fmt::format(
+          "{}: {} has no places for its far strides: {} is not a multiple of {}", values.row->where,
+          spec.name, tensor.strides[i - 1].text(), tensor.strides[i].text()));
     }
     spread = here;
     spec.piece = spec.strides[i];
   }
   if (spread == 1) return;
   spec.sparse = true;
-  std::int64_t last = 0;  // element, on the host
+  std::int64_t last = 0;  // offset of the last element on the host
   for (std::size_t i = 0; i < spec.shape.size(); ++i) last += (spec.shape[i] - 1) * spec.strides[i];
   const std::int64_t pieces = last / spec.piece + 1;
   for (std::int64_t i = 0; i < pieces; ++i) spec.placement.push_back(i * spread);
@@ -119,7 +119,7 @@ void check_said_of_strides(const std::vector<OpTable::Field>& fields, const Row&
   for (const auto& [name, value] : row.integers) {
     const bool far = name.starts_with("far_");
     if (!far && !name.starts_with("gap_") && !name.starts_with("align_")) continue;
-    if (!name.ends_with("stride")) continue;  // a parameter of the op
+    if (!name.ends_with("stride")) continue;  // a parameter of the op with such a name
     if (far ? value != 0 && value != 31 && value != 32 : value < 0 || value > kMostGap) {
       throw BadRow(fmt::format("{}: {} = {}: {}", row.where, name, value,
                                far ? "31 or 32 bits" : "0 to 2^20 elements"));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// toml++ as plumb uses it. It asserts what some malformed texts violate, so that an assertion is an
-// exception here.
+// Includes toml++ as plumb uses it. Some malformed texts violate toml++'s assertions, so its
+// assertions are turned into exceptions here.
 #pragma once
 
 #include <stdexcept>
@@ -9,7 +9,7 @@
 namespace plumb::cases {
 
 struct MalformedToml : std::runtime_error {
-  MalformedToml() : std::runtime_error("is no TOML") {}
+  MalformedToml() : std::runtime_error("is not TOML") {}
 };
 
 constexpr void require_toml(bool holds) {

@@ -8,7 +8,8 @@ void check_addresses(const CallRecorder::CallRecording& call, WatchedStep& step)
     if (copy.allocation == step.twin.engine.temporaries().allocation_of(copy.from)) continue;
     step.findings.add(
         Detector::address, step.calls, call.op, call.place.name,
-        copy.tensor + " was captured where something else, or nothing, is allocated now");
+        copy.tensor +
+            " was captured at an address that now belongs to another allocation or to none");
     return;
   }
 }

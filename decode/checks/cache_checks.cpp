@@ -40,12 +40,12 @@ void check_cache(const CacheView& cache, WatchedStep& step) {
     if (owned) continue;
     step.findings.add(
         Detector::state, step.calls, "", "",
-        fmt::format("block {} of {} changed, which no live token owns", block, cache.name));
+        fmt::format("block {} of {} changed, although no live token owns it", block, cache.name));
   }
 }
 
-// Requests have the blocks of a prefix in common, at the same places, and no others: what one
-// writes there is the other's.
+// Two requests may share only the blocks of a common prefix, at equal places in their tables. With
+// any other common block, one request overwrites entries of the other.
 void check_owners(const CacheView& cache, const device::decode::StepPlan& plan, WatchedStep& step) {
   const auto width =
       static_cast<std::size_t>(step.twin.engine.geometry().blocks_per_request(cache.cache));
@@ -55,15 +55,15 @@ void check_owners(const CacheView& cache, const device::decode::StepPlan& plan, 
   const auto common = block_of_two(live, width);
   if (!common) return;
   step.findings.add(Detector::state, step.calls, "", "",
-                    fmt::format("block {} of {} belongs to two requests: block {} of the one, "
-                                "block {} of the other",
+                    fmt::format("block {} of {} belongs to two requests: it is block {} of one "
+                                "and block {} of the other",
                                 common->block, cache.name, common->there, common->here));
 }
 
 }  // namespace
 
 std::optional<CommonBlock> block_of_two(std::span<const std::int32_t> tables, std::size_t width) {
-  std::unordered_map<std::int32_t, std::size_t> first;  // where a block stands
+  std::unordered_map<std::int32_t, std::size_t> first;  // first place of each block
   for (std::size_t i = 0; i < tables.size(); ++i) {
     if (tables[i] == 0) continue;
     const auto [found, fresh] = first.try_emplace(tables[i], i);
@@ -79,7 +79,7 @@ std::optional<CommonBlock> block_of_two(std::span<const std::int32_t> tables, st
 }
 
 void check_caches(WatchedStep& step) {
-  std::set<device::decode::Cache> seen;  // layers have their caches at the same blocks
+  std::set<device::decode::Cache> seen;  // layers share block numbers, so each kind is checked once
   for (const CacheView& cache : step.twin.engine.caches()) {
     check_cache(cache, step);
     if (!seen.insert(cache.cache).second) continue;

@@ -34,7 +34,7 @@ Slots given(const CallRecorder::CallRecording& attention, const std::string& sid
   return {first + begin, first + std::max(begin, clamp(indptr[token + 1]))};
 }
 
-// Entries [begin, end) of a token's request.
+// Slots of entries [begin, end) of the request that the token belongs to.
 Slots own(const StepPlan& plan, const Geometry& geometry, Cache cache, std::int64_t token,
           std::int64_t begin, std::int64_t end) {
   const auto which = static_cast<std::size_t>(cache);
@@ -59,7 +59,7 @@ std::string numbers(const Slots& slots) {
 std::optional<std::string> compare(std::int64_t token, const char* what, const Slots& got,
                                    const Slots& wanted) {
   if (got == wanted) return std::nullopt;
-  return fmt::format("token {} is given {} {}, its request has {}", token, what, numbers(got),
+  return fmt::format("token {} is given {} {}, but its request has {}", token, what, numbers(got),
                      numbers(wanted));
 }
 
@@ -74,11 +74,11 @@ std::optional<std::string> compare_chosen(std::int64_t token, Slots got, Slots a
       std::includes(all.begin(), all.end(), got.begin(), got.end())) {
     return std::nullopt;
   }
-  return fmt::format("token {} is given slots {}, which are not {} of its request's own {}", token,
+  return fmt::format("token {} is given slots {}, expected {} of its request's own {}", token,
                      numbers(got), wanted, numbers(all));
 }
 
-// Of the layer that calls. The drafter's has a window only.
+// Kind of the calling layer. The drafter's layer has only a window.
 Attention kind_of(const CallPlace& place, const Geometry& geometry) {
   if (place.draft) return Attention::window;
   return geometry.layers.at(static_cast<std::size_t>(place.layer));
@@ -88,7 +88,7 @@ const device::decode::PrefillChunk& chunk_of(const CallPlace& place, const StepP
   return plan.prefill.chunks.at(static_cast<std::size_t>(place.chunk));
 }
 
-// Different ones of so many.
+// Whether the entries are distinct numbers in [0, of).
 bool names_entries(const std::int32_t* entries, std::int64_t count, std::int64_t of) {
   std::vector<std::int32_t> named(entries, entries + count);
   std::sort(named.begin(), named.end());
@@ -101,7 +101,7 @@ bool names_entries(const std::int32_t* entries, std::int64_t count, std::int64_t
 std::optional<std::string> wrong_candidates(const CallRecorder::CallRecording& attention,
                                             const StepPlan& plan, const Geometry& geometry) {
   const Attention kind = kind_of(attention.place, geometry);
-  // One call attends to all tokens of V3.2.
+  // In V3.2 one call attends all tokens; in V4 this call attends the decode tokens.
   const std::int64_t rows = kind == Attention::tokens ? plan.attended : plan.decode_rows();
   for (std::int64_t token = 0; token < rows; ++token) {
     const bool live = token < plan.live_tokens;
@@ -148,13 +148,13 @@ std::optional<WrongTopK> wrong_top_k(const CallRecorder::CallRecording& reader,
     if (!names_entries(entries, kept, states)) {
       const bool prefill = first + row >= plan.decode_rows();
       return WrongTopK{prefill ? "top_k_per_row_prefill" : "top_k_per_row_decode",
-                       fmt::format("the top-k of token {} names not {} of its {} states",
+                       fmt::format("the top-k of token {} does not consist of {} of its {} states",
                                    first + row, kept, states)};
     }
     const auto* end = entries + geometry.top_k;
     if (std::any_of(entries + kept, end, [](std::int32_t entry) { return entry != -1; })) {
       return WrongTopK{"fill_rows", fmt::format("the top-k of token {} has {} states and no -1 "
-                                                "behind them",
+                                                "after them",
                                                 first + row, states)};
     }
   }

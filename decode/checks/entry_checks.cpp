@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where a plan has entries read and written, against what the model says that slots hold.
+// Checks the cache slots that a plan reads and writes. The model of requests keeps a tag for each
+// slot: the entry that was written there last.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -35,7 +36,8 @@ std::uint64_t RequestModel::digest_of(const Story& story, std::size_t cache,
   return last < story.end() ? story.digests[static_cast<std::size_t>(last)] : 0;
 }
 
-// Of those of the window that the next token attends; of compressed states all.
+// First entry of a cache that the next token attends: the start of the window, or 0 for compressed
+// states.
 std::int64_t RequestModel::first_seen(const Story& story, std::size_t cache) const {
   if (cache != 0 || geometry_.window == 0) return 0;
   return std::max<std::int64_t>(story.computed - geometry_.window + 1, 0);
@@ -47,7 +49,7 @@ const EntryTag& RequestModel::tag(std::size_t cache, std::int64_t slot) const {
   return is_there ? tags_[cache][static_cast<std::size_t>(slot)] : kNothing;
 }
 
-// Entries of earlier steps that the rows' tokens attend.
+// Checks the slots of entries of earlier steps that the rows' tokens attend.
 std::optional<WrongPlan> RequestModel::check_reads(const Rows& rows, const StepPlan& plan) const {
   for (const PlanRow& row : rows) {
     for (std::size_t cache = 0; cache < kKinds; ++cache) {
@@ -73,17 +75,18 @@ std::optional<WrongPlan> RequestModel::check_read(const PlanRow& row, std::size_
   const std::string entry =
       fmt::format("{} (row {})", name_of_entry(story.id, cache, number), row.row);
   const std::string read =
-      fmt::format("slot {} is read for it, which holds {}", slot, content(tag(cache, slot), cache));
+      fmt::format("the call reads slot {}, which holds {}", slot, content(tag(cache, slot), cache));
   if (place < 0) {
     const std::string behind =
-        story.behind == 0 ? "" : fmt::format(" since it came behind request {}", story.behind);
+        story.behind == 0 ? ""
+                          : fmt::format(" after it took its prefix from request {}", story.behind);
     return WrongPlan{story.behind == 0 ? "prompt" : "prefix hit",
                      fmt::format("{} was not written{}; {}", entry, behind, read)};
   }
   if (cache == 0 && geometry_.frees_window && slot < geometry_.pages[0]) {
     return WrongPlan{
         "block release",
-        fmt::format("the block of {} was given back, and the window still sees it", entry)};
+        fmt::format("the block of {} was given back, although the window still needs it", entry)};
   }
   if (tag(cache, place).digest == right) {
     return WrongPlan{"block_tables", fmt::format("{} lies in slot {}; {}", entry, place, read)};
@@ -92,7 +95,8 @@ std::optional<WrongPlan> RequestModel::check_read(const PlanRow& row, std::size_
                    fmt::format("{} was overwritten in slot {}; {}", entry, place, read)};
 }
 
-// Tokens write their entries, and complete compressed states.
+// Checks the slots to which tokens write their entries and the compressed states that they
+// complete.
 std::optional<WrongPlan> RequestModel::check_writes(const Rows& rows, const StepPlan& plan) {
   for (const PlanRow& row : rows) {
     for (std::int64_t i = 0; i < row.tokens; ++i) {
@@ -117,13 +121,14 @@ std::optional<WrongPlan> RequestModel::check_token_write(const PlanRow& row, std
     return WrongPlan{"slot_mapping", fmt::format("position {} does not complete {} and has slot {}",
                                                  position, name, slot)};
   }
-  // An entry of a prefix is there already: who computes others again may leave it out.
+  // An entry of a shared prefix exists already. A host that computes other entries of the prefix
+  // again may skip the write.
   const bool is_there = row.end() <= row.story->computed;
   if (is_there && slot == -1) return std::nullopt;
   if (cache != 0 && !is_there &&
       plan.state_keys[cache].at(token) != state_key(row.story->id, number)) {
     return WrongPlan{"state_keys",
-                     fmt::format("{} is made of key {}, {} is right", name,
+                     fmt::format("{} is made of key {}, expected {}", name,
                                  plan.state_keys[cache][token], state_key(row.story->id, number))};
   }
   const NewEntry entry{row, cache, number, slot, in_table(plan, row.row, cache, number)};
@@ -178,12 +183,13 @@ std::optional<WrongPlan> RequestModel::check_write(const NewEntry& entry) const 
     const bool is_right = beside >= 0 && entry.slot == beside * page + entry.number % page;
     const bool table = is_right || (beside < 0 && other == nullptr && entry.in_table < page);
     return WrongPlan{table ? "block_tables" : "slot_mapping",
-                     fmt::format("{} is written to slot {}, and the block table leads to slot {}",
+                     fmt::format("{} is written to slot {}, but the block table gives slot {}",
                                  name, entry.slot, entry.in_table)};
   }
   if (entry.slot < page || entry.slot >= std::ssize(tags_[entry.cache])) {
-    return WrongPlan{"block_tables", fmt::format("{} is written to slot {}, which is no request's",
-                                                 name, entry.slot)};
+    return WrongPlan{
+        "block_tables",
+        fmt::format("{} is written to slot {}, which belongs to no request", name, entry.slot)};
   }
   if (other == nullptr) return std::nullopt;
   const std::int64_t behind = story.prefix / tokens_of_entry(entry.cache);
@@ -195,7 +201,7 @@ std::optional<WrongPlan> RequestModel::check_write(const NewEntry& entry) const 
           "{} is written to slot {}, where request {} still needs {}{}", name, entry.slot,
           other->id, content(tag(entry.cache, entry.slot), entry.cache),
           shared_too_much
-              ? fmt::format(": the block behind the prefix of {} tokens is shared", story.prefix)
+              ? fmt::format(": the block after the prefix of {} tokens is shared", story.prefix)
               : "")};
 }
 

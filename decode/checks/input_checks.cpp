@@ -12,7 +12,7 @@ namespace {
 
 constexpr const char* kInputs = "inputs";
 
-// No slot, no length, no token   [10.4].
+// Whether padding rows have slot -1, length 0 and no token   [10.4].
 bool is_padded_right(const device::decode::StepPlan& plan) {
   const auto behind = [](const auto& values, std::int64_t first, std::int64_t wanted) {
     return std::all_of(values.begin() + first, values.end(),
@@ -38,7 +38,7 @@ void check_inputs(WatchedStep& step) {
     plain.device->copy(got.data(), transfer.to, got.size(), plain.engine.stream());
     if (std::memcmp(got.data(), transfer.from, got.size()) == 0) continue;
     step.findings.add(Detector::inputs, 0, kInputs, kInputs,
-                      fmt::format("{} on the device is not what the host planned", transfer.name));
+                      fmt::format("{} on the device differs from the host's plan", transfer.name));
   }
 }
 
@@ -65,7 +65,7 @@ void check_inputs_of(const CallRecorder::CallRecording& call,
     const auto* const wanted = input->bytes.data() + (copy.from - input->there.begin);
     if (std::memcmp(call.tensors.at(copy.tensor).bytes().data(), wanted, bytes) == 0) continue;
     step.findings.add(Detector::inputs, 0, kInputs, kInputs,
-                      fmt::format("{} was not what the host planned when {} read it", input->name,
+                      fmt::format("{} differed from the host's plan when {} read it", input->name,
                                   call.place.name));
     return;
   }

@@ -31,7 +31,7 @@ Integers read(const Engine& engine, device::Device& device, std::string_view lab
   return values;
 }
 
-// What the step asks for: ids of its tokens, and how many entries each has.
+// Right contents for this step: the request of each token, and the prefix sums of its entries.
 struct Expected {
   Integers ids, indptr;
 };
@@ -55,7 +55,7 @@ Expected expected_of(const Geometry& g, const StepPlan& plan) {
 
 using IsRightEntry = std::function<bool(std::size_t, std::int32_t)>;
 
-// The first wrong place, if there is one.
+// A line about the first wrong entry; nullopt if all are right.
 std::optional<std::string> first_wrong(std::string_view name, const Integers& values,
                                        const IsRightEntry& is_right) {
   std::size_t wrong = 0, first = 0;
@@ -80,7 +80,7 @@ TensorSet plan_tensors(const Engine& engine, device::Device& device, std::int64_
   return tensors;
 }
 
-// The plan as it stands against the one that the step asks for.
+// Compares the tile plan on the device with the plan for this step.
 void check_plan(const Engine& engine, device::Device& device, const Integers& indptr,
                 std::vector<WrongBuffer>& wrong) {
   const std::int64_t rows = engine.plan().attended;
@@ -93,14 +93,15 @@ void check_plan(const Engine& engine, device::Device& device, const Integers& in
   const auto plan = reference::make_tile_plan(blocks, parts, device::decode::kPlanOverhead);
   const TensorSet stored = plan_tensors(engine, device, rows);
   for (const TensorReport& report : compare(expect_tile_plan(stored, plan, rows))) {
-    if (!report.passed()) wrong.push_back({"tile_plan", "tile plan", report.failures.front()});
+    if (!report.passed())
+      wrong.push_back({"get_decoding_sched_meta", "attention plan", report.failures.front()});
   }
 }
 
 }  // namespace
 
 std::vector<WrongBuffer> wrong_paged_buffers(const Engine& engine, device::Device& device) {
-  if (engine.plan().attended == 0) return {};  // nobody will look at them
+  if (engine.plan().attended == 0) return {};  // no kernel reads the buffers
   const Geometry& g = engine.geometry();
   const Expected expected = expected_of(g, engine.plan());
   const auto entries = static_cast<std::size_t>(expected.indptr.back());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a plan says of its rows, in the order in which one error causes the next: the batch, what
-// counts as computed, tokens, lengths.
+// Checks the rows of a plan. The order is that of cause and effect: batch, computed tokens, tokens,
+// lengths.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ namespace {
 std::optional<WrongPlan> differs(const char* part, const std::string& what, std::int64_t got,
                                  std::int64_t right) {
   if (got == right) return std::nullopt;
-  return WrongPlan{part, fmt::format("{} {}, {} is right", what, got, right)};
+  return WrongPlan{part, fmt::format("{} {}, expected {}", what, got, right)};
 }
 
 std::string name_of_row(std::uint64_t request, std::int64_t row) {
@@ -29,15 +29,16 @@ std::string name_of_row(std::uint64_t request, std::int64_t row) {
 
 std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
-// Chunks one behind the other, of whole requests.
+// Checks that chunks follow each other and hold whole requests.
 std::optional<WrongPlan> check_chunk(const PrefillChunk& chunk, std::int64_t request,
-                                     std::int64_t token, std::int64_t tokens) {
+                                     std::int64_t token, std::int64_t tokens, std::int64_t keys) {
   const char* const part = "prefill plan";
   if (auto wrong = differs(part, "a chunk begins at row", chunk.first_request, request)) {
     return wrong;
   }
   if (auto wrong = differs(part, "a chunk begins at token", chunk.first_token, token)) return wrong;
-  return differs(part, "tokens of a chunk:", chunk.tokens, tokens);
+  if (auto wrong = differs(part, "tokens of a chunk:", chunk.tokens, tokens)) return wrong;
+  return differs(part, "keys of a chunk:", chunk.keys, keys);
 }
 
 }  // namespace
@@ -57,7 +58,7 @@ std::optional<WrongPlan> RequestModel::check_rows(const Rows& rows, const StepPl
 std::optional<WrongPlan> RequestModel::check_row(const PlanRow& row, const StepPlan& plan) const {
   const std::string name = name_of_row(row.story->id, row.row);
   if (auto wrong =
-          differs("query_start_loc", name + " ends in front of token",
+          differs("query_start_loc", name + " ends before token",
                   plan.query_start_loc.at(at(row.row + 1)), row.first_token + row.tokens)) {
     return wrong;
   }
@@ -68,22 +69,23 @@ std::optional<WrongPlan> RequestModel::check_row(const PlanRow& row, const StepP
   return check_length(row, plan);
 }
 
-// Position and length are wrong by the same number: what the host counts as computed is.
+// If position and length are wrong by the same number, the host's count of computed tokens is
+// wrong.
 std::optional<WrongPlan> RequestModel::check_shift(const PlanRow& row, const StepPlan& plan) const {
   const Story& story = *row.story;
   const std::int64_t first = plan.positions.at(at(row.first_token));
   if (first == row.first || plan.seq_lens.at(at(row.row)) - row.end() != first - row.first) {
     return std::nullopt;
   }
-  const std::string text = fmt::format("{} begins at position {}, {} is right",
+  const std::string text = fmt::format("{} begins at position {}, expected {}",
                                        name_of_row(story.id, row.row), first, row.first);
   if (story.is_new && story.behind != 0) {
-    return WrongPlan{"prefix hit", fmt::format("{}: request {} has {} of its tokens", text,
+    return WrongPlan{"prefix hit", fmt::format("{}: request {} already has {} of its tokens", text,
                                                story.behind, story.prefix)};
   }
   const bool rejected = story.planned_end > story.computed;
   return WrongPlan{"computed tokens",
-                   text + (rejected ? ": tokens of the step before were rejected" : "")};
+                   text + (rejected ? ": tokens of the previous step were rejected" : "")};
 }
 
 std::optional<WrongPlan> RequestModel::check_token(const PlanRow& row, std::int64_t i,
@@ -101,7 +103,7 @@ std::optional<WrongPlan> RequestModel::check_token(const PlanRow& row, std::int6
     return p < story.end() ? story.tokens[at(p)] : token_key(story.id, p, story.rejections);
   };
   const auto other_token = [&](const char* part, std::int64_t got, std::int64_t right) {
-    return WrongPlan{part, fmt::format("{} gets {}, {} is right", name, name_of_token(got),
+    return WrongPlan{part, fmt::format("{} gets {}, expected {}", name, name_of_token(got),
                                        name_of_token(right))};
   };
   if (plan.token_keys.at(token) != key_at(position)) {
@@ -120,12 +122,12 @@ std::optional<WrongPlan> RequestModel::check_length(const PlanRow& row,
   auto wrong =
       differs("seq_lens", name_of_row(row.story->id, row.row) + " has length", length, row.end());
   if (!wrong) return wrong;
-  if (length == row.story->planned_end) wrong->text += ": it had that in the step before";
-  if (length > row.end()) wrong->text += ": it has no more tokens";
+  if (length == row.story->planned_end) wrong->text += ": this was the length in the previous step";
+  if (length > row.end()) wrong->text += ": the request has no more tokens";
   return wrong;
 }
 
-// How requests that decode are counted, and made as long as the longest where they differ.
+// Checks the counts of requests that decode, and their packing to the longest if they differ.
 std::optional<WrongPlan> RequestModel::check_packed(const Rows& rows, const StepPlan& plan) const {
   std::int64_t decodes = 0, tokens = 0, longest = 0;
   bool uniform = true, uneven = false;
@@ -138,7 +140,7 @@ std::optional<WrongPlan> RequestModel::check_packed(const Rows& rows, const Step
     longest = std::max(longest, row.tokens);
   }
   if (plan.uniform && !uniform) {
-    return WrongPlan{"batch", "a batch is planned as uniform that is not"};
+    return WrongPlan{"batch", "the batch is planned as uniform, but is not uniform"};
   }
   if (auto wrong = differs("batch", "requests that decode:", plan.num_decodes, decodes)) {
     return wrong;
@@ -159,7 +161,8 @@ std::optional<WrongPlan> RequestModel::check_packed(const Rows& rows, const Step
       return wrong;
     }
     for (std::int64_t i = 0; i < longest; ++i) {
-      const std::int64_t right = i < row.tokens ? (row.first + i + 1) / geometry_.index_ratio : 0;
+      const std::int64_t token = std::min(i, row.tokens - 1);
+      const std::int64_t right = (row.first + token + 1) / geometry_.index_ratio;
       const auto got = plan.packed_state_lens.at(at(row.row * longest + i));
       if (auto wrong = differs("packed_state_lens", name + " scores entries:", got, right)) {
         return wrong;
@@ -169,13 +172,13 @@ std::optional<WrongPlan> RequestModel::check_packed(const Rows& rows, const Step
   return std::nullopt;
 }
 
-// Requests of a chunk share a workspace: the host chooses how many they are.
+// Checks the chunks of prefills. The host may choose how many requests share a chunk.
 std::optional<WrongPlan> RequestModel::check_prefills(const Rows& rows,
                                                       const StepPlan& plan) const {
   const auto& prefill = plan.prefill;
   const char* const part = "prefill plan";
   auto row = std::ranges::find_if(rows, [](const PlanRow& one) { return one.prefill; });
-  std::size_t number = 0, token = 0;
+  std::size_t number = 0, token = 0, offset = 0;
   for (const PrefillChunk& chunk : prefill.chunks) {
     if (row == rows.end() || chunk.requests < 1) return WrongPlan{part, "a chunk has no request"};
     const PlanRow& first = *row;
@@ -190,23 +193,27 @@ std::optional<WrongPlan> RequestModel::check_prefills(const Rows& rows,
           return wrong;
         }
       }
-      if (auto wrong =
-              differs(part, name + " has its first key at", prefill.key_starts.at(number), keys)) {
+      if (auto wrong = differs(part, name + " has its first key at",
+                               prefill.key_offsets.at(offset++), keys)) {
         return wrong;
       }
       for (std::int64_t p = row->first; p < row->end(); ++p, ++token) {
         const std::int64_t end = keys + (p + 1) / geometry_.index_ratio;
         if (prefill.starts.at(token) == keys && prefill.ends.at(token) == end) continue;
         return WrongPlan{
-            part, fmt::format("position {} of {} attends keys {} to {}, {} to {} is "
-                              "right",
-                              p, name, prefill.starts[token], prefill.ends.at(token), keys, end)};
+            part, fmt::format("position {} of {} attends keys {} to {}, expected {} to {}", p, name,
+                              prefill.starts[token], prefill.ends.at(token), keys, end)};
       }
       keys += row->end() / geometry_.index_ratio;
     }
     const PlanRow& last = *std::prev(row);
     const std::int64_t tokens = last.first_token + last.tokens - first.first_token;
-    if (auto wrong = check_chunk(chunk, first.row, first.first_token, tokens)) return wrong;
+    if (auto wrong = check_chunk(chunk, first.row, first.first_token, tokens, keys)) return wrong;
+    if (auto wrong =
+            differs(part, name_of_row(last.story->id, last.row) + " has its last key before",
+                    prefill.key_offsets.at(offset++), keys)) {
+      return wrong;
+    }
   }
   if (row == rows.end()) return std::nullopt;
   return WrongPlan{part, name_of_row(row->story->id, row->row) + " is in no chunk"};

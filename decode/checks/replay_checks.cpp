@@ -35,7 +35,7 @@ void compare_results(const char* whose, const std::uint16_t* plain, const std::u
   if (live_rows(step.plain, plain) == live_rows(step.twin, twin)) return;
   step.findings.add(
       Detector::twin, step.calls, "", "",
-      fmt::format("the {} result without taps differs from the one with taps", whose));
+      fmt::format("the {} result of the unrecorded step differs from the recorded one", whose));
 }
 
 Names kernels(const std::vector<device::GraphNode>& nodes) {
@@ -56,14 +56,15 @@ void compare_kernels(const Names& graph, const Names& wanted, WatchedStep& step)
                                 w == wanted.end() ? "the end" : *w));
 }
 
-// A step that is larger than every captured size, or that no graph may hold, runs without.
+// Skips a step that runs without graphs: it is larger than every captured size, or the mode does
+// not capture such batches.
 void check_runner(const ModelRunner& graphs, const ModelRunner& eager, WatchedStep& step) {
   const device::decode::StepPlan& plan = step.plain.engine.plan();
   const GraphKind kind = step.plain.engine.kind();
   if (kind == GraphKind::none) return;
   if (graphs.mode() == GraphMode::none) {
     step.findings.add(Detector::path, step.calls, "drafter", "drafter",
-                      "the drafter runs without graphs beside its target");
+                      "the drafter runs without graphs, but its target has graphs");
     return;
   }
   compare_kernels(kernels(graphs.graphs(kind).nodes(graphs.key(kind, plan))),
@@ -72,7 +73,7 @@ void check_runner(const ModelRunner& graphs, const ModelRunner& eager, WatchedSt
 
 }  // namespace
 
-// What comes first is captured in every mode.
+// Looks at the first part of the step, which is captured in every mode.
 bool check_ran(WatchedStep& step) {
   const auto part = step.twin.engine.target().parts().front();
   for (const auto& call : step.twin.recorder->fetch(part)) {
@@ -82,7 +83,7 @@ bool check_ran(WatchedStep& step) {
     }
   }
   step.findings.add(Detector::ran, 0, "replay", "replay",
-                    "not one call of the step has read or written");
+                    "no call of the step has read or written");
   return false;
 }
 
@@ -97,14 +98,14 @@ void check_path(WatchedStep& step) {
   const auto &plain = step.plain.engine, &eager = step.eager.engine;
   if (plain.target().mode() != step.mode) {
     step.findings.add(Detector::path, step.calls, "mode", "mode",
-                      fmt::format("runs in mode {}, where {} was asked for",
-                                  name_of(plain.target().mode()), name_of(step.mode)));
+                      fmt::format("runs in mode {} instead of {}", name_of(plain.target().mode()),
+                                  name_of(step.mode)));
   }
   check_runner(plain.target(), eager.target(), step);
   if (plain.drafter() != nullptr) check_runner(*plain.drafter(), *eager.drafter(), step);
 }
 
-// All sizes were captured before the first step.
+// All sizes are captured before the first step, so a step never has to capture.
 void check_cost(WatchedStep& step) {
   const device::decode::Counters counters = step.plain.engine.latest();
   if (counters.captures > 0) {
@@ -128,8 +129,8 @@ void check_kept_plan(const std::optional<device::decode::StepPlan>& before, Watc
                                                      : nullptr;
   if (engine.latest().plans_made == 0 || last == nullptr) return;
   if (key_of(*last) != key_of(step.plans.back())) return;
-  step.findings.add(Detector::cost, step.calls, "tile_plan", "tile plan",
-                    "the plan of the step before, which would do, was made again");
+  step.findings.add(Detector::cost, step.calls, "get_decoding_sched_meta", "attention plan",
+                    "the plan of the previous step is still valid, but was made again");
 }
 
 }  // namespace plumb::cases

@@ -21,8 +21,8 @@ RequestModel::RequestModel(const device::decode::Geometry& geometry) : geometry_
   }
 }
 
-// Tokens up to this end, those behind the computed ones anew: after a rejection other tokens
-// follow.
+// Extends the tokens of a request to `end`. Tokens after the computed ones are made anew, because
+// other tokens follow a rejection.
 void RequestModel::grow(Story& story, std::int64_t end) {
   story.tokens.resize(static_cast<std::size_t>(story.computed));
   story.digests.resize(static_cast<std::size_t>(story.computed));
@@ -45,19 +45,21 @@ void RequestModel::come_behind(const SharedPrefix& one) {
         std::min(one.tokens / tokens_of_entry(cache), std::ssize(from.places[cache]));
     to.places[cache].assign(from.places[cache].begin(), from.places[cache].begin() + entries);
     if (cache != 0 || !geometry_.frees_window) continue;
-    // Whole blocks in front of the other's window may be others' by now.
+    // The other request may have given back blocks before its window.
     const std::int64_t page = geometry_.pages[0], seen = first_seen(from, cache) / page * page;
     std::fill_n(to.places[0].begin(), std::min(seen, entries), -1);
   }
   stories_[one.request] = std::move(to);
 }
 
-// A prompt that goes on, or entries of a prefix that are computed again.
+// Applies a fill: the next part of a prompt, or entries of a shared prefix that are computed again.
 std::optional<WrongPlan> RequestModel::fill(const CacheFill& one) {
   const auto found = stories_.find(one.request);
   if (found == stories_.end() || one.plan.positions.empty()) {
     return WrongPlan{
-        "prompt", fmt::format("caches of request {} are filled, which did not come", one.request)};
+        "prompt",
+        fmt::format("caches of request {} are filled, although this request did not arrive",
+                    one.request)};
   }
   Story& story = found->second;
   const bool again = story.behind != 0;
@@ -80,7 +82,7 @@ std::optional<WrongPlan> RequestModel::check_filled(const ScheduledStep& schedul
   for (const auto& [id, tokens] : scheduled.admitted) {
     const std::int64_t computed = stories_.at(id).computed;
     if (computed == tokens) continue;
-    return WrongPlan{"prompt", fmt::format("{} tokens of request {} are filled, {} are right",
+    return WrongPlan{"prompt", fmt::format("{} tokens of request {} are filled, expected {}",
                                            computed, id, tokens)};
   }
   return std::nullopt;
@@ -132,7 +134,7 @@ void RequestModel::accept(const ScheduledStep& scheduled) {
   }
 }
 
-// Tokens of each request that is there in a step, those of the step among them.
+// Token count of each request in a step, including the step's own tokens.
 std::map<std::uint64_t, std::int64_t> RequestModel::ends_in(const ScheduledStep& scheduled) const {
   std::map<std::uint64_t, std::int64_t> ends;
   for (const auto& [id, story] : stories_) ends[id] = story.computed;
@@ -143,15 +145,15 @@ std::map<std::uint64_t, std::int64_t> RequestModel::ends_in(const ScheduledStep&
   return ends;
 }
 
-// An upper bound of what a right host needs: as if requests shared nothing and no window block had
-// gone back but those of requests that have been there before.
+// Uses an upper bound of the blocks that a right host needs: no blocks are shared, and only
+// requests that had a step before have given back window blocks.
 std::optional<WrongPlan> RequestModel::check_shortage(const ScheduledStep& scheduled) const {
   const auto ends = ends_in(scheduled);
   for (std::size_t cache = 0; cache < kKinds; ++cache) {
     const auto kind = static_cast<Cache>(cache);
     if (!geometry_.has(kind)) continue;
     const std::int64_t page = geometry_.pages[cache];
-    std::int64_t needed = 1;  // block 0 is nobody's
+    std::int64_t needed = 1;  // block 0, which no request owns
     for (const auto& [id, end] : ends) {
       const auto story = stories_.find(id);
       const bool frees = cache == 0 && geometry_.frees_window && story != stories_.end();
@@ -161,8 +163,8 @@ std::optional<WrongPlan> RequestModel::check_shortage(const ScheduledStep& sched
     if (needed > geometry_.blocks(kind)) return std::nullopt;
   }
   return WrongPlan{"block release",
-                   fmt::format("no block is free, and there are enough for the {} requests that "
-                               "are there: blocks were not given back",
+                   fmt::format("no block is free, although there are enough for the {} requests: "
+                               "blocks were not given back",
                                ends.size())};
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a decode step calls ops: by name, through the table of an implementation, seen by whoever
-// wants to look (detectors) or to meddle (faults).
+// Calls of ops in a decode step: by name, through the op table of an implementation. An observer
+// sees each call (detectors use this), and an exchange can replace a call (faults use this).
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@
 namespace plumb::device::decode {
 
 // An implementation lacks an op or refuses a call of it, or no row of the op describes the call.
-// Nothing stands in for it silently.
+// The step then fails: no other kernel silently replaces the op.
 class RefusedCall : public std::runtime_error {
  public:
   RefusedCall(std::string_view refused, const std::string& what)
@@ -25,12 +25,13 @@ class RefusedCall : public std::runtime_error {
   std::string op;
 };
 
-// Where in a step an op is called. The name is for reports only: checks and seeds use the numbers.
+// Place in a step where an op is called. The name is for reports only: checks and seeds use the
+// numbers.
 struct CallPlace {
   CallPlace() = default;
   CallPlace(std::string text) : name(std::move(text)) {}
   CallPlace(const char* text) : name(text) {}
-  // The same place under a longer name.
+  // A copy of this place whose name has `more` appended.
   CallPlace with(std::string_view more) const {
     CallPlace place = *this;
     place.name += more;
@@ -43,36 +44,38 @@ struct CallPlace {
   }
 
   std::string name;    // "layer 1 attention"
-  int layer = -1;      // of the target model, or of the drafter; -1: of no layer
-  int chunk = -1;      // of a prefill; -1: of none
+  int layer = -1;      // layer of the target or of the drafter; -1: outside of layers
+  int chunk = -1;      // chunk of the prefill; -1: outside of chunks
   bool draft = false;  // a call of the drafter
 };
 // "layer 2 attention"
 CallPlace layer_place(std::size_t layer, std::string_view what);
 
 struct Call {
-  std::string_view op;  // of plumb_ops.h or device/kernels/placeholders/placeholder_kernels.h
+  std::string_view op;  // in plumb_ops.h or device/kernels/placeholders/placeholder_kernels.h
   CallPlace place;
   void* params;                          // the op's struct
-  device::LaunchState* state = nullptr;  // of an op that has one
-  void** own = nullptr;                  // where its parameters have the implementation's
+  device::LaunchState* state = nullptr;  // host state; nullptr: the op has none
+  void** own = nullptr;                  // address of params->state; nullptr: no state
 };
 
-// A part of a step ("metadata", "layers"), of so many tokens with padding. Its calls are the same
-// every time, or vary: those of a batch that is not uniform, which are never captured.
+// A part of a step ("metadata", "layers") and its number of tokens with padding. Each step with as
+// many tokens makes the same calls in the part, unless `varies`: then the batch is not uniform, and
+// the part is never captured.
 struct StepPart {
   std::string name;
   std::int64_t tokens = 0;
   bool varies = false;
-  bool replayed = false;      // by a graph, of a step that is over
-  bool fills = false;         // caches of a request that is admitted: no part of a step
-  std::uint64_t request = 0;  // the one whose caches the target fills; 0: no such part
+  bool replayed = false;      // the step has ended, and a graph replayed this part
+  bool fills = false;         // fills the caches of an admitted request; belongs to no step
+  std::uint64_t request = 0;  // request whose caches the target fills; 0: this part fills none
+  bool kept = false;          // its output is kept: another engine may run the step without it
 
   bool operator==(const StepPart&) const = default;
 };
 
-// Told while a step is enqueued, also while it is captured: what an observer enqueues on the stream
-// becomes part of the graph.
+// Notified of each part and each call while a step is enqueued or captured. Work that an observer
+// enqueues on the stream during a capture becomes part of the graph.
 class CallObserver {
  public:
   virtual ~CallObserver() = default;
@@ -81,20 +84,20 @@ class CallObserver {
   virtual void after(const Call& call, Stream stream) = 0;
 };
 
-// Who runs something else in place of an op, captured or not.
+// Runs something else in place of an op, eagerly or during a capture.
 class CallExchange {
  public:
   virtual ~CallExchange() = default;
   virtual bool takes(const Call& call) = 0;
-  virtual void launch(const Call& call, Stream stream) = 0;  // the one that it has just taken
+  virtual void launch(const Call& call, Stream stream) = 0;  // takes(call) was true just before
 };
 
-// What becomes of a call of an op that the implementation lacks.
+// Chooses what happens when the implementation lacks an op that is called.
 class MissingOpPolicy {
  public:
   virtual ~MissingOpPolicy() = default;
-  // Nothing runs instead: the call throws. plumb's own op in its place gives right results, of
-  // which nobody knows whose they are   [vLLM #42810].
+  // By default no op runs instead, and the call throws. If plumb's own op ran instead, its right
+  // results would be reported as those of the tested implementation   [vLLM #42810].
   virtual const device::OpEntry* instead(std::string_view /*op*/,
                                          const device::Implementation& /*own*/) const {
     return nullptr;
@@ -103,7 +106,7 @@ class MissingOpPolicy {
 
 class Caller {
  public:
-  // `own`: plumb's table, for what no implementation of ops has
+  // `own`: plumb's table of placeholder kernels, which no implementation under test has
   // (device/kernels/placeholders/placeholder_kernels.h).
   Caller(const device::Implementation& ops, const device::Implementation& own,
          const MissingOpPolicy& missing, Stream stream)
@@ -116,7 +119,7 @@ class Caller {
     launch({op, std::move(place), &params});
   }
 
-  // The same for an op with host state.
+  // As above, for an op with host state.
   template <class Params>
   void operator()(std::string_view op, CallPlace place, Params params,
                   device::LaunchState& state) const {
@@ -124,16 +127,18 @@ class Caller {
     launch({op, std::move(place), &params, &state, &params.state});
   }
 
-  // The calls that follow are those of a part of a step.
+  // Tells the observer that the calls that follow belong to this part of a step.
   void begin(const StepPart& part) const {
     if (observer_ != nullptr) observer_->begin(part);
   }
-  // Whether the implementation of the op has made this choice of its contract: "outputs=out".
+  // Whether the implementation has this op.
+  bool has(std::string_view op) const { return device::find_entry(ops_, op) != nullptr; }
+  // Whether the implementation of the op declares this value of a choice: "outputs=out".
   bool chooses(std::string_view op, std::string_view choice) const;
   Stream stream() const { return stream_; }
   std::int64_t calls() const { return calls_; }                    // enqueued so far
-  void observe(CallObserver* observer) { observer_ = observer; }   // nullptr: nobody
-  void exchange(CallExchange* exchange) { exchange_ = exchange; }  // nullptr: every op runs
+  void observe(CallObserver* observer) { observer_ = observer; }   // nullptr: stops observing
+  void exchange(CallExchange* exchange) { exchange_ = exchange; }  // nullptr: all ops run
 
  private:
   void launch(const Call& call) const;

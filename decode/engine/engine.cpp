@@ -63,7 +63,8 @@ void Engine::add_drafter(std::optional<GraphMode> mode, std::uint64_t seed) {
   draft_ = std::make_unique<MtpModel>(drafter_geometry_, model_->final_streams(), model_site(seed));
   const GraphMode chosen = policies_.mode->drafter(mode, draft_->traits().automatic_mode);
   if (chosen != GraphMode::none && chosen != target_->mode()) {
-    throw std::invalid_argument(std::string(name_of(chosen)) + " graphs of the drafter beside " +
+    throw std::invalid_argument(std::string(name_of(chosen)) +
+                                " graphs of the drafter cannot run with " +
                                 std::string(name_of(target_->mode())) + " graphs of its target");
   }
   drafter_ =
@@ -90,7 +91,8 @@ Engine::~Engine() {
     device_.synchronize(stream_);
     device_.synchronize(transfers_);
   } catch (const std::exception&) {
-    // The device is lost, or the process that has it. Who waited for the step has been told.
+    // The device, or the process that holds it, is lost. The call that waited for the step has
+    // already thrown.
   }
   device_.destroy_event(sent_);
   device_.destroy_stream(transfers_);
@@ -106,7 +108,7 @@ void Engine::admit(std::uint64_t id, std::int64_t tokens, bool fills) {
     throw std::invalid_argument("a request of " + std::to_string(tokens) + " tokens");
   }
   Request& request = requests_.admit(id);
-  // As many at a time as a step has tokens.
+  // In chunks of at most as many tokens as a step may have.
   while (request.computed < tokens) {
     const std::int64_t chunk = std::min(tokens - request.computed, geometry_.max_tokens());
     requests_.reserve(request, request.computed + chunk);
@@ -131,7 +133,8 @@ void Engine::admit_behind(std::uint64_t id, std::uint64_t other, std::int64_t to
   if (policies_.requests->fills_gaps()) fill_gap(requests_.at(id), gap);
 }
 
-// The window's entries alone: the states are shared.
+// Fills entries of the window cache only: the request shares the compressed states of the other
+// one.
 void Engine::fill_gap(const Request& request, const WindowGap& gap) {
   Request part = request;
   for (part.computed = gap.begin; part.computed < gap.end;) {
@@ -157,7 +160,7 @@ void Engine::recapture(std::int64_t n) {
   if (!all.empty()) capture(all.at(static_cast<std::size_t>(n % std::ssize(all))));
 }
 
-// A step without requests: nobody's caches are written.
+// Captures a step without requests, so that the capture writes no request's caches.
 void Engine::capture(const ModelRunner::Dispatch& what) {
   prepare({}, what, {});
   target_->capture(what.kind, plan_);
@@ -266,7 +269,7 @@ void Engine::prepare(const std::vector<Query>& queries, const ModelRunner::Dispa
   if (!queries.empty()) policies_.requests->revise(geometry_, earlier_plan_, plan_);
   kind_ = dispatch.kind;
   send();
-  if (plan_.attended == 0) return;  // nobody will look at metadata
+  if (plan_.attended == 0) return;  // no live token reads metadata
   build_metadata(kMetadata, *model_);
   if (draft_) build_metadata(kDraftMetadata, *draft_);
 }
@@ -338,6 +341,7 @@ StepSegments::Parts Engine::parts() const {
   StepSegments::Parts all;
   const bool any = plan_.attended > 0, varies = !plan_.uniform;
   if (any) all.push_back({kMetadata, plan_.attended, varies});
+  if (const auto made = model_->made_plan(); any && made) all.push_back(*made);
   if (any && drafter_) all.push_back({kDraftMetadata, plan_.attended, varies});
   for (const ModelRunner* runner : {target_.get(), drafter_.get()}) {
     if (runner != nullptr) all.insert(all.end(), runner->parts().begin(), runner->parts().end());

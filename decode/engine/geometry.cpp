@@ -24,7 +24,8 @@ std::int64_t Geometry::blocks_per_request(Cache cache) const {
   return (entries(cache) + page - 1) / page;
 }
 
-// A step adds at most max_tokens to what its requests see.
+// Blocks that requests hold for `max_requests`, plus blocks for the tokens of one step (at most
+// max_tokens), plus block 0.
 std::int64_t Geometry::blocks(Cache cache) const {
   std::int64_t of_request = blocks_per_request(cache), of_step = 0;
   if (cache == Cache::window && frees_window) {
@@ -60,6 +61,7 @@ Geometry small_geometry(std::int64_t max_requests, std::int64_t speculated,
   g.index_heads = 4;
   g.index_dim = 64;
   g.top_k = 16;
+  g.index_split = 32;
   g.experts = 16;
   g.experts_per_token = 4;
   g.window = 16;
@@ -90,6 +92,7 @@ Geometry small_v32_geometry(std::int64_t max_requests, std::int64_t speculated, 
   g.index_dim = 64;
   g.top_k = 128;
   g.index_ratio = 1;
+  g.index_split = 128;
   g.experts = 16;
   g.experts_per_token = 4;
   g.expert_groups = 4;
@@ -106,7 +109,8 @@ Geometry small_v32_geometry(std::int64_t max_requests, std::int64_t speculated, 
 
 namespace {
 
-// What both have. Few sizes are captured, because each has its own copies when it is watched.
+// Sizes common to both models. Few batch sizes are captured, because a watched engine keeps a
+// record for each captured size.
 Geometry served(std::int64_t max_requests) {
   Geometry g;
   g.hidden = 7168;

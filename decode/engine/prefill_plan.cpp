@@ -11,7 +11,6 @@ void add_request(const Query& query, std::int64_t ratio, PrefillChunk& chunk, Pr
       static_cast<std::int32_t>(query.seq_len() / kC4a));
   plan.state_counts[static_cast<int>(Cache::c128a)].push_back(
       static_cast<std::int32_t>(query.seq_len() / kC128a));
-  plan.key_starts.push_back(static_cast<std::int32_t>(chunk.keys));
   for (std::int64_t i = 0; i < query.tokens; ++i) {
     const std::int64_t attended = (query.request->computed + i + 1) / ratio;
     plan.starts.push_back(static_cast<std::int32_t>(chunk.keys));
@@ -20,6 +19,7 @@ void add_request(const Query& query, std::int64_t ratio, PrefillChunk& chunk, Pr
   ++chunk.requests;
   chunk.tokens += query.tokens;
   chunk.keys += keys;
+  plan.key_offsets.push_back(static_cast<std::int32_t>(chunk.keys));
 }
 
 }  // namespace
@@ -31,12 +31,19 @@ PrefillPlan plan_prefill(const std::vector<Query>& queries, std::int64_t ratio, 
   for (std::int64_t i = first; i < std::ssize(queries); ++i) {
     if ((i - first) % kPrefillRequests == 0) {
       plan.chunks.push_back({.first_request = i, .first_token = token});
+      plan.key_offsets.push_back(0);
     }
     const Query& query = queries[static_cast<std::size_t>(i)];
     add_request(query, ratio, plan.chunks.back(), plan);
     token += query.tokens;
   }
   return plan;
+}
+
+std::int64_t PrefillPlan::first_key_offset(std::size_t chunk) const {
+  std::int64_t first = 0;
+  for (std::size_t i = 0; i < chunk; ++i) first += chunks[i].requests + 1;
+  return first;
 }
 
 PrefillInputs::PrefillInputs(const Geometry& geometry, EngineMemory& memory) {
@@ -47,7 +54,7 @@ PrefillInputs::PrefillInputs(const Geometry& geometry, EngineMemory& memory) {
   state_counts[static_cast<int>(Cache::window)] = nullptr;
   state_counts[static_cast<int>(Cache::c4a)] = integers(requests, "c4a state counts");
   state_counts[static_cast<int>(Cache::c128a)] = integers(requests, "c128a state counts");
-  key_starts = integers(requests, "key starts");
+  key_offsets = integers(2 * requests, "key offsets");
   starts = integers(tokens, "first keys");
   ends = integers(tokens, "ends of keys");
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the host tells the device of the prefill requests of a step, which stand behind those that
-// decode.
+// Arrays that the host sends to the device for the prefill requests of a step. These stand after
+// the requests that decode.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@
 
 namespace plumb::device::decode {
 
-// What a step computes of a request: the next tokens of its sequence. One that decodes takes
-// 1 + speculated of them or fewer, a prefill any part of its prompt.
+// Tokens of one request in a step: the next ones of its sequence. A decode has at most 1 +
+// speculated of them, a prefill any part of its prompt.
 struct Query {
   const Request* request = nullptr;
   std::int64_t tokens = 0;
@@ -23,32 +23,37 @@ struct Query {
   std::int64_t seq_len() const { return request->computed + tokens; }
 };
 
-// Requests that share a workspace   [2.8]. They and their tokens are numbered as in the step.
+// Prefill requests that share a workspace   [2.8]. Requests and tokens have their numbers in the
+// step.
 struct PrefillChunk {
   std::int64_t first_request = 0, requests = 0, first_token = 0, tokens = 0;
-  std::int64_t keys = 0;  // of the indexer: entries of all of them
+  std::int64_t keys = 0;  // entries that the indexer scores, summed over the requests
 };
 
 struct PrefillPlan {
   std::vector<PrefillChunk> chunks;
-  std::vector<std::int32_t> state_counts[kCaches];  // [prefills] of a sequence; none of the window
-  std::vector<std::int32_t> key_starts;             // [prefills] among the keys of the chunk
-  // [prefill tokens] keys that a token may attend: from its request's first on, (pos + 1) // ratio
-  // of them   [4.6].
+  std::vector<std::int32_t> state_counts[kCaches];  // [prefills] states per request; empty: window
+  // Prefix sums of the keys of a chunk's requests, from 0, for one chunk after the other. Those of
+  // chunk i begin at first_key_offset(i).
+  std::vector<std::int32_t> key_offsets;
+  // [prefill tokens] range of keys that a token may attend: (pos + 1) // ratio keys from the first
+  // key of its request on   [4.6].
   std::vector<std::int32_t> starts, ends;
+
+  std::int64_t first_key_offset(std::size_t chunk) const;
 };
 
-// Of those of `queries` from `first` on; `first_token` is the number of tokens in front of them,
-// `ratio` that of an entry that the indexer scores.
+// Plans queries[first], queries[first + 1], ... `first_token`: number of tokens before them.
+// `ratio`: tokens per entry that the indexer scores.
 PrefillPlan plan_prefill(const std::vector<Query>& queries, std::int64_t ratio, std::int64_t first,
                          std::int64_t first_token);
 
-// Device addresses of the arrays of a plan, for max_requests and max_tokens.
+// Device arrays for a PrefillPlan, large enough for max_requests and max_tokens.
 struct PrefillInputs {
   PrefillInputs(const Geometry& geometry, EngineMemory& memory);
 
-  std::int32_t* state_counts[kCaches];  // none for the window
-  std::int32_t* key_starts;
+  std::int32_t* state_counts[kCaches];  // none for the window cache
+  std::int32_t* key_offsets;            // for each chunk, one more than it has requests
   std::int32_t *starts, *ends;
 };
 

@@ -18,7 +18,7 @@ std::int64_t key_of(const Request& request, std::int64_t i) {
   return static_cast<std::int64_t>(request.id) * kKeysPerRequest + i;
 }
 
-// The state that a token completes, if it is the last of its group.
+// Plans the write of the compressed state that a token completes, if it is the last of its group.
 void plan_states(const Geometry& geometry, const Request& request, std::int64_t position,
                  StepPlan& plan) {
   for (const Cache cache : kCompressed) {
@@ -89,14 +89,16 @@ void count(const Geometry& geometry, const std::vector<Query>& queries, std::int
   if (plan.uniform) plan.next_n = geometry.query_tokens();
 }
 
-// Requests that decode, all made as long as the longest.
+// Gives every request that decodes next_n rows, as many as the longest has. A planner takes the
+// last length of a request for its longest, so padding rows get the length of the last token.
 void pack(const std::vector<Query>& queries, StepPlan& plan) {
   std::size_t token = 0;
   for (const Query& query : queries) {
     if (query.prefill) return;
     plan.decode_lens.push_back(static_cast<std::int32_t>(query.tokens));
     for (std::int64_t i = 0; i < plan.next_n; ++i) {
-      plan.packed_state_lens.push_back(i < query.tokens ? plan.state_lens[token++] : 0);
+      token += i < query.tokens ? 1 : 0;
+      plan.packed_state_lens.push_back(plan.state_lens[token - 1]);
     }
   }
 }
@@ -184,9 +186,11 @@ std::vector<Transfer> transfers(const StepPlan& plan, const StepInputs& inputs,
       transfer("is_padding", inputs.is_padding, plan.is_padding),
       transfer("decode_lens", inputs.decode_lens, plan.decode_lens),
       transfer("packed_state_lens", inputs.packed_state_lens, plan.packed_state_lens),
-      transfer("key_starts", inputs.prefill.key_starts, plan.prefill.key_starts),
       transfer("first keys", inputs.prefill.starts, plan.prefill.starts),
       transfer("ends of keys", inputs.prefill.ends, plan.prefill.ends)};
+  if (policy.sends_key_offsets(sent)) {
+    all.push_back(transfer("key_offsets", inputs.prefill.key_offsets, plan.prefill.key_offsets));
+  }
   if (inputs.draft_positions != nullptr && policy.sends_draft_positions(sent)) {
     all.push_back(transfer("draft positions", inputs.draft_positions, plan.positions));
   }

@@ -7,12 +7,12 @@
 
 namespace plumb::device::decode {
 
-// The breaks of the capture run on what the warm-up left, since what is captured does not run. A
-// graph between two breaks, or in front of the first, may be empty.
+// During the capture, the segments that break run on the warm-up's results, because captured
+// kernels do not execute. A graph between two breaks, or before the first break, may be empty.
 void BreakableGraphs::capture_in_pool(const BatchDescriptor& key, const Extent& extent) {
-  const CapturePolicy::State state = make_state();
-  segments_.run_in_pieces(extent, *state);
+  segments_.run_in_pieces(extent, *make_state());
   site_.device.synchronize(site_.stream);
+  const CapturePolicy::State state = make_state();
   std::vector<Entry> sequence;
   const auto& pieces = segments_.pieces();
   auto next = pieces.begin();
@@ -32,7 +32,8 @@ void BreakableGraphs::capture_in_pool(const BatchDescriptor& key, const Extent& 
   sequences_.emplace(key, std::move(sequence));
 }
 
-// Of tensors with so many rows a longer step could use no more.
+// At replay a closure uses at most the rows that its tensors had at the capture, even if the step
+// is longer.
 BreakableGraphs::Closure BreakableGraphs::closure_of(const StepSegments::Piece& piece,
                                                      const Extent& extent) const {
   const auto arguments = site_.policies.breaks->hold(

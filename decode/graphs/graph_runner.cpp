@@ -56,11 +56,12 @@ bool FullGraphs::owns_what_it_captured() const {
                       [](const auto& entry) { return entry.second.addresses.expired(); });
 }
 
-// The state that the warm-up planned serves the capture too: no graph holds anything of it.
+// The attention state of the warm-up is also used during the capture: piecewise graphs contain no
+// address of it.
 void PiecewiseGraphs::capture_in_pool(const BatchDescriptor& key, const Extent& extent) {
-  const CapturePolicy::State state = make_state();
-  segments_.run_in_pieces(extent, *state);
+  segments_.run_in_pieces(extent, *make_state());
   site_.device.synchronize(site_.stream);
+  const CapturePolicy::State state = make_state();
   std::vector<CapturedGraph> graphs;
   for (const StepSegments::Piece& piece : segments_.pieces()) {
     const auto run = [&] { segments_.run_piece(piece, extent, *state); };

@@ -6,8 +6,6 @@
 #include <numeric>
 #include <utility>
 
-#include "device/kernels/placeholders/placeholder_kernels.h"
-
 namespace plumb::device::decode {
 
 namespace {
@@ -59,8 +57,13 @@ void V32Metadata::initialise(Device& device, Stream stream) {
 }
 
 void V32Metadata::build(const Caller& call, const StepInputs& inputs, const StepPlan& plan) {
+  const bool earlier = policies_.plan_key->plans_earlier_ranges();
+  if (earlier) {
+    const auto words = static_cast<std::size_t>(geometry_.max_tokens() + 1);
+    device_.copy(spare_indptr_, paged_kv_indptr_, words * sizeof(std::int32_t), call.stream());
+  }
   build_buffers(call, inputs, plan);
-  build_plan(call, plan);
+  build_plan(call, plan, earlier ? spare_indptr_ : paged_kv_indptr_);
 }
 
 void V32Metadata::build_buffers(const Caller& call, const StepInputs& inputs,
@@ -91,8 +94,9 @@ void V32Metadata::build_buffers(const Caller& call, const StepInputs& inputs,
   device_.copy(paged_kv_indptr_, spare_indptr_, live * sizeof(std::int32_t), call.stream());
 }
 
-// A part of its own: there are steps without it.
-void V32Metadata::build_plan(const Caller& call, const StepPlan& plan) {
+// The plan is a step part of its own, because steps that keep the plan do not have it.
+void V32Metadata::build_plan(const Caller& call, const StepPlan& plan, const std::int32_t* ranges) {
+  made_plan_.reset();
   if (call.chooses("sparse_mla_decode", "plan=none")) return;
   PlanKeyPolicy::Key key = policies_.plan_key->key(keyed_step(geometry_, plan));
   PlanKeyPolicy::Key& made_for = keys_[policies_.plan_key->builder(plan)];
@@ -100,12 +104,18 @@ void V32Metadata::build_plan(const Caller& call, const StepPlan& plan) {
     ++counts_.kept;
     return;
   }
-  call.begin({"plan", plan.attended});
-  call("tile_plan", "tile plan",
-       plumb_tile_plan_params{.indptr = paged_kv_indptr_,
-                              .plan = attention_.plan,
-                              .rows = plan.attended,
-                              .stream = nullptr});
+  made_plan_ = StepPart{.name = "plan", .tokens = plan.attended, .kept = true};
+  call.begin(*made_plan_);
+  call("get_decoding_sched_meta", "attention plan",
+       plumb_get_decoding_sched_meta_params{.tile_scheduler_metadata = attention_.plan.tiles,
+                                            .num_splits = attention_.plan.num_splits,
+                                            .requests = plan.attended,
+                                            .topk = geometry_.top_k,
+                                            .num_sm_parts = attention_.plan.num_parts,
+                                            .block_n = attention_.plan.block_n,
+                                            .fixed_overhead = attention_.plan.fixed_overhead,
+                                            .stream = nullptr,
+                                            .topk_indptr = ranges});
   made_for = std::move(key);
   ++counts_.made;
 }

@@ -9,12 +9,6 @@
 
 namespace plumb::device::decode {
 
-namespace {
-
-constexpr std::uint32_t kMinusInfinity = 0xff800000;
-
-}  // namespace
-
 IndexerWorkspace::IndexerWorkspace(const Geometry& g, EngineMemory& memory) {
   const bool any = g.max_batched_tokens > 0;
   const std::int64_t requests = any ? kPrefillRequests : 0, tokens = any ? g.max_tokens() : 0;
@@ -29,13 +23,14 @@ IndexerWorkspace::IndexerWorkspace(const Geometry& g, EngineMemory& memory) {
   packed_top_k = memory.allocate<std::int32_t>(decodes * g.top_k, "packed top_k");
 }
 
-Indexer::Indexer(const Geometry& geometry, Cache keys, plumb_format dialect,
-                 const TopKPolicy& policy, EngineMemory& memory)
+Indexer::Indexer(const Geometry& geometry, Cache keys, const ModelSite& site)
     : geometry_(geometry),
       keys_(keys),
-      dialect_(dialect),
-      policy_(policy),
-      space_(geometry, memory) {}
+      dialect_(site.dialect),
+      policy_(*site.policies.top_k),
+      index_policy_(*site.policies.index),
+      schedule_(geometry, site),
+      space_(geometry, site.memory) {}
 
 void Indexer::run(const StepContext& step, const Layer& layer) const {
   const StepPlan& plan = step.plan;
@@ -67,27 +62,28 @@ void Indexer::reset(const StepContext& step, const CallPlace& place, std::int32_
 void Indexer::rank_decode(const StepContext& step, const Layer& layer, const Batch& batch) const {
   const Geometry& g = geometry_;
   const std::int64_t next_n = batch.next_n;
-  step.call("fp8_paged_mqa_logits", layer.place.with("index logits"),
-            plumb_fp8_paged_mqa_logits_params{
-                .q = batch.codes,
-                .cache = layer.cache,
-                .weights = batch.scales,
-                .context_lens = batch.lens,
-                .block_table = step.inputs.block_tables[static_cast<int>(keys_)],
-                .logits = layer.logits,
-                .requests = batch.requests,
-                .max_context_len = g.states(),
-                .logits_row_stride = g.states(),
-                .context_lens_row_stride = next_n,
-                .block_table_row_stride = g.blocks_per_request(keys_),
-                .context_lens_dims = 2,
-                .next_n = next_n,
-                .heads = g.index_heads,
-                .dim = g.index_dim,
-                .shuffled = 0,
-                .clean_logits = 0,
-                .q_dialect = dialect_,
-                .stream = nullptr});
+  plumb_fp8_paged_mqa_logits_params logits{
+      .q = batch.codes,
+      .cache = layer.cache,
+      .weights = batch.scales,
+      .context_lens = batch.lens,
+      .block_table = step.inputs.block_tables[static_cast<int>(keys_)],
+      .logits = layer.logits,
+      .requests = batch.requests,
+      .max_context_len = g.states(),
+      .logits_row_stride = g.states(),
+      .context_lens_row_stride = next_n,
+      .block_table_row_stride = g.blocks_per_request(keys_),
+      .context_lens_dims = 2,
+      .next_n = next_n,
+      .heads = g.index_heads,
+      .dim = g.index_dim,
+      .shuffled = 0,
+      .clean_logits = 0,
+      .q_dialect = dialect_,
+      .stream = nullptr};
+  schedule_.hand_out(logits);
+  step.call("fp8_paged_mqa_logits", layer.place.with("index logits"), logits);
   const std::int64_t ranked =
       policy_.ranked(batch.requests, batch.next_n, step.plan.num_decode_tokens);
   step.call("top_k_per_row_decode", layer.place.with("top-k"),
@@ -106,12 +102,13 @@ void Indexer::rank_decode(const StepContext& step, const Layer& layer, const Bat
                                               .stream = nullptr});
 }
 
-// Requests of different length: all as long as the longest, whose kernels know one length only.
+// Requests with different numbers of query tokens: pads each to next_n rows, because the kernels
+// take one length for all. Padding rows score 0, and no kernel unpacks their top-k.
 void Indexer::rank_packed(const StepContext& step, const Layer& layer) const {
   const Geometry& g = geometry_;
   const StepPlan& plan = step.plan;
-  const auto pack = [&](const char* name, const void* x, void* out, std::int64_t columns,
-                        std::int32_t bytes, std::uint32_t pad_bits) {
+  // As bytes: padding of numbers is -inf, and a score of 0 times that is none.
+  const auto pack = [&](const char* name, const void* x, void* out, std::int64_t columns) {
     step.call("pack_seq", layer.place.with(name),
               plumb_pack_seq_params{.x = x,
                                     .lengths = step.inputs.decode_lens,
@@ -121,14 +118,15 @@ void Indexer::rank_packed(const StepContext& step, const Layer& layer) const {
                                     .max_length = plan.next_n,
                                     .columns = columns,
                                     .x_row_stride = columns,
-                                    .element_bytes = bytes,
+                                    .element_bytes = 1,
                                     .out_sequence_stride = plan.next_n * columns,
                                     .out_row_stride = columns,
-                                    .pad_bits = pad_bits,
+                                    .pad_bits = 0,
                                     .stream = nullptr});
   };
-  pack("packed index q", layer.codes, space_.packed_codes, g.index_heads * g.index_dim, 1, 0);
-  pack("packed index scales", layer.scales, space_.packed_scales, g.index_heads, 4, kMinusInfinity);
+  constexpr std::int64_t kScaleBytes = sizeof *layer.scales;
+  pack("packed index q", layer.codes, space_.packed_codes, g.index_heads * g.index_dim);
+  pack("packed index scales", layer.scales, space_.packed_scales, g.index_heads * kScaleBytes);
   reset(step, layer.place.with("packed top-k reset"), space_.packed_top_k,
         plan.num_decodes * plan.next_n);
   rank_decode(step, layer,
@@ -147,12 +145,12 @@ void Indexer::rank_packed(const StepContext& step, const Layer& layer) const {
                                     .stream = nullptr});
 }
 
-// A chunk without a compressed state keeps the rows that were reset.
+// A chunk without keys leaves its top-k rows as reset.
 void Indexer::rank_prefill(const StepContext& step, const Layer& layer, std::size_t number) const {
   const Geometry& g = geometry_;
   const PrefillChunk& chunk = step.plan.prefill.chunks[number];
   if (chunk.keys == 0) return;
-  gather_keys(step, layer.place.with("index keys").in_chunk(number), layer, chunk);
+  if (index_policy_.gathers_keys(layer.place.layer)) gather_keys(step, layer, number);
   const std::int64_t first = chunk.first_token - step.plan.num_decode_tokens;
   const std::int32_t *starts = step.inputs.prefill.starts + first,
                      *ends = step.inputs.prefill.ends + first;
@@ -190,24 +188,29 @@ void Indexer::rank_prefill(const StepContext& step, const Layer& layer, std::siz
                                                .stream = nullptr});
 }
 
-void Indexer::gather_keys(const StepContext& step, const CallPlace& place, const Layer& layer,
-                          const PrefillChunk& chunk) const {
-  const PrefillInputs& prefill = step.inputs.prefill;
-  const std::int64_t first = chunk.first_request - step.plan.num_decodes;
+void Indexer::gather_keys(const StepContext& step, const Layer& layer, std::size_t number) const {
+  const PrefillChunk& chunk = step.plan.prefill.chunks[number];
   const std::int64_t blocks = geometry_.blocks_per_request(keys_);
-  step.call("gather_index_keys", place,
-            plumb_gather_index_keys_params{
+  step.call("cp_gather_indexer_k_quant_cache", layer.place.with("index keys").in_chunk(number),
+            plumb_cp_gather_indexer_k_quant_cache_params{
                 .cache = layer.cache,
                 .block_table = step.inputs.block_tables[static_cast<int>(keys_)] +
                                chunk.first_request * blocks,
-                .starts = prefill.key_starts + first,
-                .lens = layer.lens + first,
+                .cu_seq_lens =
+                    step.inputs.prefill.key_offsets + step.plan.prefill.first_key_offset(number),
+                .token_to_seq = nullptr,
                 .k = space_.keys,
-                .k_scale = space_.key_scales,
+                .k_scale = reinterpret_cast<std::uint8_t*>(space_.key_scales),
                 .requests = chunk.requests,
                 .keys = chunk.keys,
-                .dim = geometry_.index_dim,
+                .pages = blocks,
                 .block_table_row_stride = blocks,
+                .k_row_stride = geometry_.index_dim,
+                .k_scale_row_stride = kIndexScaleBytes,
+                .head_dim = geometry_.index_dim,
+                .quant_block_size = geometry_.index_dim,
+                .shuffled = 0,
+                .request_of_key = PLUMB_REQUEST_BY_CU_SEQ_LENS,
                 .stream = nullptr});
 }
 

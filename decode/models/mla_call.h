@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the attention of all models has in common: contiguous rows, and outputs and a plan only for
-// a kernel that has these.
+// Attention calls of all models: rows are contiguous; outputs and plan are passed only to a kernel
+// whose contract has them. Also the planner.
 #pragma once
 
 #include <plumb/ops/sparse_mla.h>
@@ -13,10 +13,14 @@
 
 namespace plumb::device::decode {
 
-// Strides of one query per request, with a key of so many dimensions.
+// Sets the strides for one query per request and keys of `key_dims` dimensions.
 void set_strides(plumb_sparse_mla_decode_params& params, std::int64_t key_dims);
 
-// Calls sparse_mla_decode with the plan of `state`.
+// Enqueues the planner for such an attention, if the plan of `state` is not made.
+void plan_attention(const Caller& call, const CallPlace& place,
+                    const plumb_sparse_mla_decode_params& params, MlaState& state);
+
+// Calls sparse_mla_decode with the plan of `state`, behind the planner where it is needed.
 void call_attention(const Caller& call, CallPlace place, plumb_sparse_mla_decode_params params,
                     MlaState& state);
 

@@ -15,7 +15,8 @@ namespace plumb::device::decode {
 
 namespace {
 
-// 192^-0.5 (0.1 ln 40 + 1)^2: heads of 128 + 64 dims before absorption, YaRN's mscale twice.
+// 192^-0.5 * (0.1 ln 40 + 1)^2: head size before absorption is 128 + 64, and YaRN's mscale enters
+// twice.
 constexpr float kV32SmScale = 0.135233779F;
 constexpr int kTokenCache = static_cast<int>(Cache::window);
 
@@ -81,7 +82,7 @@ void V32Model::write_caches(const Caller& call, const StepInputs& inputs, std::i
                                               .amax_floor = kAmaxFloor});
 }
 
-// V3.2 rotates the first dimensions of an index query, in halves.
+// V3.2 applies RoPE to the first dimensions of an index query, with half-split pairs.
 void V32Model::prepare_indexer(const StepContext& step, std::size_t i) {
   const Geometry& g = geometry_;
   linear(step, layer_place(i, "index q projection"), Projection::index_q, space_.q_normed, g.q_lora,
@@ -119,8 +120,7 @@ void V32Model::run_indexer(const StepContext& step, std::size_t i) {
                       .codes = space_.index_q_codes,
                       .scales = space_.index_scales,
                       .logits = space_.logits,
-                      .top_k = space_.top_k,
-                      .lens = step.inputs.seq_lens + step.plan.num_decodes});
+                      .top_k = space_.top_k});
 }
 
 void V32Model::map_top_k(const StepContext& step, std::size_t i) {

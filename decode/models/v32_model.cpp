@@ -16,8 +16,8 @@ constexpr std::uint64_t kV32EmbeddingSeed = 21, kLatentSeed = 22, kRopeSeed = 23
 
 }  // namespace
 
-// AITER's metadata knows one token of a request in a graph   [3.3]. With more, what suits the model
-// leaves attention outside.
+// AITER's metadata supports graphs with one query token per request   [3.3]. With more, the
+// automatic mode keeps attention outside of graphs.
 ModelTraits v32_traits(std::int64_t query_tokens) {
   return {
       .name = "V3.2",
@@ -33,7 +33,7 @@ V32Model::V32Model(const Geometry& geometry, const ModelSite& site)
       metadata_(geometry, site.device, site.stream, site.memory, site.policies.v32),
       weights_(geometry, site.device, site.stream, site.memory, site.seed),
       space_(geometry, site.memory),
-      indexer_(geometry, Cache::window, site.dialect, *site.policies.top_k, site.memory) {
+      indexer_(geometry, Cache::window, site) {
   for (std::size_t i = 0; i < geometry.layers.size(); ++i) {
     const auto allocate = [&](std::int64_t token_bytes, const char* name) {
       const plumb_paged_cache cache = paged(nullptr, token_bytes);
@@ -51,6 +51,7 @@ V32Model::V32Model(const Geometry& geometry, const ModelSite& site)
 ModelTraits V32Model::traits() const { return v32_traits(geometry_.query_tokens()); }
 
 void V32Model::build_metadata(const Caller& call, const StepInputs& inputs, const StepPlan& plan) {
+  indexer_.build_schedule(call, inputs, plan);
   metadata_.build(call, inputs, plan);
 }
 
@@ -82,7 +83,7 @@ void V32Model::add_layer(std::vector<Segment>& all, std::size_t i) {
                  .run = [this, i](const StepContext& step) { feed_forward(step, i); }});
 }
 
-// The first norm has nothing to add: the embedding is the residual.
+// The first norm has no addend: the embedding is the residual.
 void V32Model::embed(const StepContext& step) {
   step.call("seeded_rows", "embedding",
             plumb_seeded_rows_params{.keys = step.inputs.token_keys,
@@ -163,7 +164,7 @@ void V32Model::route(const StepContext& step, std::size_t i) {
                                       .stream = nullptr});
 }
 
-// residual += x, x = norm of that: the next sublayer's input.
+// residual += x, then x = norm(residual), the input of the next sublayer.
 void V32Model::add_and_norm(const StepContext& step, const CallPlace& place, std::uint16_t* x,
                             const std::uint16_t* weight) {
   step.call("fused_add_rms_norm", place,

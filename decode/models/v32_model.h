@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A decode step of V3.2 on ROCm: layers over the best tokens of the whole context, paged metadata
-// [3]. Between two ops that plumb judges stand linear maps.
+// A decode step of V3.2 on ROCm   [3]: each layer attends the top-k tokens of the whole context,
+// with paged metadata. Seeded linear maps stand between the ops that plumb judges.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@
 
 namespace plumb::device::decode {
 
-// As its steps of so many query tokens can be captured.
+// Traits of V3.2 for steps with this many query tokens per request.
 ModelTraits v32_traits(std::int64_t query_tokens);
 
 class V32Model final : public Model {
@@ -32,10 +32,11 @@ class V32Model final : public Model {
   void fill_caches(const Caller& call, const StepInputs& inputs, std::int64_t tokens) override;
   std::vector<CacheView> caches() const override;
   PlanCounts plan_counts() const override { return metadata_.counts(); }
+  std::optional<StepPart> made_plan() const override { return metadata_.made_plan(); }
   const std::uint16_t* out() const override { return space_.hidden; }
 
  private:
-  // The paged caches of one layer: a request's tokens have the same slots in both.
+  // Paged caches of one layer. A token has the same slot in both.
   struct Caches {
     std::uint8_t* tokens;   // [blocks, page * 656]
     std::uint8_t* indexer;  // [blocks, page * (index_dim + 4)]

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The attention half of a V4 layer: projections, cache writers, attention of what decodes.
+// The attention half of a V4 layer: projections, cache writers, and the attention of decode tokens.
 #include <plumb/ops/indexer.h>
 #include <plumb/ops/norm.h>
 
@@ -88,7 +88,7 @@ void V4Layers::write_window(const CacheWrite& step, std::size_t i) {
                                                      .amax_floor = kAmaxFloor});
 }
 
-// The compressor's stand-in: what a state holds follows from request and number alone.
+// Placeholder for the compressor: a state is a function of its request and number only.
 void V4Layers::write_states(const CacheWrite& step, std::size_t i) {
   if (geometry_.layers[i] == Attention::window) return;
   const Cache which = compressed_cache(geometry_.layers[i]);
@@ -160,7 +160,7 @@ void V4Layers::prepare_indexer(const StepContext& step, std::size_t i) {
                 .stream = nullptr});
 }
 
-// Each part writes rows of its own. Those behind the live ones keep what stood there.
+// Prefill chunks and decodes write their own rows. Rows after the live tokens keep old values.
 void V4Layers::attend(const StepContext& step, std::size_t i) {
   for (std::size_t chunk = 0; chunk < step.plan.prefill.chunks.size(); ++chunk) {
     attend_prefill(step, i, chunk);
@@ -171,31 +171,42 @@ void V4Layers::attend(const StepContext& step, std::size_t i) {
 void V4Layers::attend_decode(const StepContext& step, std::size_t i) {
   const Geometry& g = geometry_;
   const Attention kind = g.layers[i];
-  if (kind == Attention::c4a) map_top_k(step, i);
+  const bool lists = kind == Attention::c4a, planned = layer_policy_.plans_before_lists();
+  if (lists && !planned) map_top_k(step, i);
   plumb_sparse_mla_decode_params params{};
   params.q = space_.q;
   params.main_cache = cache(i, Cache::window);
   params.main = metadata_->window();
   if (kind != Attention::window) {
     params.extra_cache = cache(i, compressed_cache(kind));
-    params.extra = kind == Attention::c4a ? c4a_candidates() : metadata_->c128a();
+    params.extra = lists ? c4a_candidates() : metadata_->c128a();
   }
   params.attn_sink = weights_.layers[i].attn_sink;
   params.out = space_.attention;
   params.lse = space_.lse;
+  params.requests = step.decode_rows();
+  params.queries = 1;
+  params.heads = g.heads;
+  params.sm_scale = kV4SmScale;
+  set_strides(params, kHeadDim);
+  MlaState& state = step.attention.of(layer_policy_.plan_of(kind));
+  if (lists && planned) {
+    plan_attention(step.call, place(i, "attention"), params, state);
+    map_top_k(step, i);
+  }
+  attend_split(step, i, params, state);
+}
+
+void V4Layers::attend_split(const StepContext& step, std::size_t i,
+                            plumb_sparse_mla_decode_params params, MlaState& state) {
+  const Geometry& g = geometry_;
   const std::int64_t partial_rows = (g.max_tokens() + g.plan_parts) * g.heads;
   void* const partial_out = scratch_.take(
       space_.partial_out, static_cast<std::size_t>(partial_rows * kHeadDim) * sizeof(float),
       temporaries_);
   params.partial_out = static_cast<float*>(partial_out);
   params.partial_lse = space_.partial_lse;
-  params.requests = step.decode_rows();
-  params.queries = 1;
-  params.heads = g.heads;
-  params.sm_scale = kV4SmScale;
-  set_strides(params, kHeadDim);
-  call_attention(step.call, place(i, "attention"), params,
-                 step.attention.of(layer_policy_.plan_of(kind)));
+  call_attention(step.call, place(i, "attention"), params, state);
   scratch_.give_back(partial_out, temporaries_);
 }
 

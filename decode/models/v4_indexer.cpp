@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// C4A layers: the indexer, and the slots that its choice stands for.
+// C4A layers: the indexer, and the mapping of its top-k states to slots.
 #include <plumb/ops/metadata.h>
 
 #include "decode/models/v4_layers.h"
@@ -20,8 +20,7 @@ void V4Layers::run_indexer(const StepContext& step, std::size_t i) {
                       .codes = space_.index_q_codes,
                       .scales = space_.index_scales,
                       .logits = space_.logits,
-                      .top_k = space_.top_k,
-                      .lens = step.inputs.prefill.state_counts[kStates]});
+                      .top_k = space_.top_k});
 }
 
 plumb_mla_candidates V4Layers::c4a_candidates() const {

@@ -5,6 +5,8 @@
 #include <plumb/ops/norm.h>
 #include <plumb/ops/router.h>
 
+#include <algorithm>
+
 #include "decode/models/linear.h"
 
 namespace plumb::device::decode {
@@ -41,7 +43,7 @@ V4Layers::V4Layers(const Geometry& geometry, FirstMix first, bool drafts, const 
       weights_(geometry, first, site.device, site.stream, site.memory, site.seed),
       space_(geometry, site.memory),
       prefill_(geometry, site.memory),
-      indexer_(geometry, Cache::c4a, site.dialect, *site.policies.top_k, site.memory) {
+      indexer_(geometry, Cache::c4a, site) {
   for (std::size_t i = 0; i < geometry.layers.size(); ++i) {
     caches_.push_back(allocate_caches(i, site.memory));
   }
@@ -82,6 +84,9 @@ std::string V4Layers::layer_name(std::size_t layer, const char* what) const {
 
 void V4Layers::build_metadata(const Caller& call, const StepInputs& inputs, const StepPlan& plan) {
   metadata_->build(call, inputs, plan);
+  const auto& layers = geometry_.layers;
+  if (std::ranges::find(layers, Attention::c4a) == layers.end()) return;
+  indexer_.build_schedule(call, inputs, plan);
 }
 
 void V4Layers::add_segments(std::vector<Segment>& all) {
@@ -118,7 +123,7 @@ void V4Layers::add_attention(std::vector<Segment>& all, std::size_t i) {
        .return_at = [this](void* at) { space_.attention = static_cast<std::uint16_t*>(at); }});
 }
 
-// Streams of the first layer are four times the embedding   [6.5].
+// All four streams of the first layer start as the embedding   [6.5].
 void V4Layers::mix_broadcast(const StepContext& step, const std::uint16_t* embeds) {
   const MixTensors& weights = weights_.layers[0].attention;
   const Residual to = residual(kAttention);
@@ -226,7 +231,7 @@ void V4Layers::feed_forward(const StepContext& step, std::size_t i) {
   }
 }
 
-// The sublayer's result into the streams, and the next sublayer's input out of them.
+// Adds the sublayer's result to the streams and makes the input of the next sublayer from them.
 void V4Layers::mix(const StepContext& step, const CallPlace& place, const MixTensors& weights,
                    const Residual& from, const Residual& to) {
   step.call(

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Decoder layers of V4 on ROCm, from the mix in front of the first to the head behind the last:
-// over a sliding window and compressed states, ragged metadata   [2]. The target's and the
-// drafter's are made of them. Attention and indexer take prefill tokens first, then those that
-// decode; all else takes them together. Between two ops that plumb judges stand linear maps.
+// Decoder layers of V4 on ROCm, from the mix before the first layer to the head after the last:
+// sliding window, compressed states, ragged metadata   [2]. Target and drafter are made of them.
+// Attention and indexer process prefill tokens first, then decode tokens; all other ops process
+// both together. Seeded linear maps stand between the ops that plumb judges.
 #pragma once
 
 #include <cstdint>
@@ -26,16 +26,16 @@ namespace plumb::device::decode {
 inline constexpr float kV4SmScale = 0.0441941738F;     // 512^-0.5: YaRN without mscale
 inline constexpr std::uint64_t kV4EmbeddingSeed = 11;  // target and drafter share the embedding
 
-Cache compressed_cache(Attention kind);  // of a layer that has one
+Cache compressed_cache(Attention kind);  // of a layer that is not Attention::window
 
 // The paged caches of one layer.
 struct LayerCaches {
   std::uint8_t* window;      // [blocks, block_bytes(page)]
-  std::uint8_t* compressed;  // C4A and C128A layers: the same
+  std::uint8_t* compressed;  // C4A and C128A layers: same layout
   std::uint8_t* indexer;     // C4A layers: [blocks, page * (index_dim + 4)]
 };
 
-// Streams between two sublayers, with what mixes the sublayer's result into them.
+// Streams between two sublayers, with the factors that add a sublayer's result to them.
 struct Residual {
   std::uint16_t* streams;  // bf16 [tokens, 4, hidden]
   float *post, *comb;      // fp32 [tokens, 4] and [tokens, 4, 4]
@@ -43,31 +43,32 @@ struct Residual {
 
 class V4Layers {
  public:
-  // `first`: what the first mix reads. `drafts`: these are the drafter's layers, with matrices of
-  // their own.
+  // `first`: input of the first mix. `drafts`: these layers are the drafter's, which have matrices
+  // of their own.
   V4Layers(const Geometry& geometry, FirstMix first, bool drafts, const ModelSite& site);
 
   void build_metadata(const Caller& call, const StepInputs& inputs, const StepPlan& plan);
   void fill_caches(const Caller& call, const StepInputs& inputs, std::int64_t tokens);
 
-  // What has to stand in front of the segments: one of these.
+  // Mixes before the first layer. A model calls one of these two before the segments below.
   void mix_broadcast(const StepContext& step, const std::uint16_t* embeds);
-  // x and the residual of `from` into the first layer's input.
+  // Adds space().x to the streams of `from` and makes the first layer's input from them.
   void mix_first(const StepContext& step, const Residual& from);
-  // Of all layers; indexer and attention break.
+  // Adds the segments of all layers. Those of indexer and attention break the graph.
   void add_segments(std::vector<Segment>& all);
-  // The last result into the streams, and those to one row: space().head.
+  // Adds the last sublayer's result to the streams, and reduces the streams to one row:
+  // space().head.
   void read_out(const StepContext& step);
 
   std::vector<CacheView> caches() const;
   Workspace& space() { return space_; }
   const Workspace& space() const { return space_; }
   const Weights& weights() const { return weights_; }
-  // After read_out: bf16 [tokens, 4, hidden], what a drafter goes on from.
+  // bf16 [tokens, 4, hidden], valid after read_out: the drafter's input.
   const std::uint16_t* final_streams() const { return space_.streams[kAttention]; }
 
  private:
-  // Which of the streams a sublayer goes on from; its result goes to the other's.
+  // Indices into space().streams. Each sublayer reads one and writes the other.
   static constexpr int kAttention = 0, kFeedForward = 1;
 
   void project(const StepContext& step, std::size_t layer);
@@ -82,6 +83,9 @@ class V4Layers {
   void run_indexer(const StepContext& step, std::size_t layer);
   void attend(const StepContext& step, std::size_t layer);
   void attend_decode(const StepContext& step, std::size_t layer);
+  // With memory for the results of its parts.
+  void attend_split(const StepContext& step, std::size_t layer,
+                    plumb_sparse_mla_decode_params params, MlaState& state);
   void attend_prefill(const StepContext& step, std::size_t layer, std::size_t chunk);
   void gather_states(const StepContext& step, const CallPlace& place, std::size_t layer,
                      const PrefillChunk& chunk);
@@ -109,7 +113,7 @@ class V4Layers {
   const Requests& requests_;
   plumb_format dialect_;
   const bool drafts_;
-  const std::string prefix_;  // of the names of calls
+  const std::string prefix_;  // first part of the names of calls
   const LayerPolicy& layer_policy_;
   const ScratchPolicy& scratch_;
   CachingAllocator& temporaries_;

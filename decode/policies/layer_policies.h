@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What layers are made of, and what memory their ops work in. Each default is right.
+// Choices in the layers, and in the scratch memory of their ops. Defaults are right; faults
+// override them.
 #pragma once
 
 #include <plumb/ops/types.h>
@@ -15,25 +16,29 @@ namespace plumb::device::decode {
 class LayerPolicy {
  public:
   virtual ~LayerPolicy() = default;
-  // The mix in front of the feed-forward has applied its norm already. Done again by the layer, it
-  // is right wherever a weight is 1   [7.7, vLLM #42810].
+  // Whether the layer repeats the norm before the feed-forward. The mix has applied it already, and
+  // a second one changes nothing where the weights are 1   [7.7, vLLM #42810].
   virtual bool repeats_ffn_norm() const { return false; }
-  // Attention leaves values rotated as their keys are, and the layer turns them back   [hazards
-  // J4].
+  // Whether the layer rotates the attention's output back. Values carry the rotation of their keys
+  // [hazards J4].
   virtual bool turns_back() const { return true; }
-  // Whose plan the attention of such layers goes by. Layers of another kind have other candidates,
-  // and the first of them that is called has planned for its own   [1.7].
+  // Kind of layer whose plan the attention of `kind` uses. Each kind has its own candidates, and
+  // its first call plans for these   [1.7].
   virtual Attention plan_of(Attention kind) const { return kind; }
-  // What V3.2's router reads, and what its projection rounds to   [8.1, vLLM #42982].
+  // Whether the attention of C4A layers is planned before its lists of candidates are written, from
+  // the lengths of an earlier step. Right is: after them.
+  virtual bool plans_before_lists() const { return false; }
+  // Format of the logits: what V3.2's router projection rounds to and the router reads   [8.1, vLLM
+  // #42982].
   virtual plumb_format router_logits() const { return PLUMB_F32; }
 };
 
-// The buffers that an op works in, kept from call to call.
+// Scratch buffers of an op, kept from call to call.
 class ScratchPolicy {
  public:
   virtual ~ScratchPolicy() = default;
-  // What a call gets. Memory of its own, given back behind it, is what a graph goes on using when
-  // it is somebody else's   [hazards C1].
+  // Scratch for a call. A fault returns temporary memory and frees it after the call; a captured
+  // graph would go on using that memory after it belongs to someone else   [hazards C1].
   virtual void* take(void* kept, std::size_t /*bytes*/, CachingAllocator& /*memory*/) const {
     return kept;
   }

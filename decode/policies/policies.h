@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How the host half of a step can go wrong without a word: each choice by itself, and what it
-// stands for. The defaults are right; a fault is another policy.
+// Choices of the host in a decode step, each of which can go wrong without an error message. The
+// defaults are right; a fault is a policy that overrides one of them.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 
 #include "decode/engine/calls.h"
+#include "decode/policies/index_policy.h"
 #include "decode/policies/inputs_policy.h"
 #include "decode/policies/layer_policies.h"
 #include "decode/policies/request_policy.h"
@@ -21,10 +22,11 @@ namespace plumb::device::decode {
 class MetadataPolicy {
  public:
   virtual ~MetadataPolicy() = default;
-  // Attention gets the persistent buffers. False: what was built for this step, at addresses of its
-  // own, which a graph keeps from the step that was captured.
+  // Whether attention gets the persistent buffers. False: it gets temporaries of this step, and a
+  // graph keeps the addresses of the captured step's.
   virtual bool hands_out_persistent() const { return true; }
-  // False: the buffer keeps an earlier step's. `copies`: so many were made before.
+  // Whether indices and indptr are copied to the persistent buffers. False: these keep an earlier
+  // step's. `copies`: number of copies made before.
   virtual bool copies_indices(std::int64_t /*copies*/) const { return true; }
   virtual bool copies_indptr(std::int64_t /*copies*/) const { return true; }
 };
@@ -39,6 +41,7 @@ struct Policies {
   std::shared_ptr<const BreakPolicy> breaks = std::make_shared<BreakPolicy>();
   std::shared_ptr<const ShapePolicy> shapes = std::make_shared<ShapePolicy>();
   std::shared_ptr<const TopKPolicy> top_k = std::make_shared<TopKPolicy>();
+  std::shared_ptr<const IndexPolicy> index = std::make_shared<IndexPolicy>();
   std::shared_ptr<const LayerPolicy> layers = std::make_shared<LayerPolicy>();
   std::shared_ptr<const ScratchPolicy> scratch = std::make_shared<ScratchPolicy>();
   std::shared_ptr<const MissingOpPolicy> missing_ops = std::make_shared<MissingOpPolicy>();

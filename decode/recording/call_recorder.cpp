@@ -20,7 +20,7 @@ namespace plumb::cases {
 
 namespace {
 
-// Weights: nobody writes them, and they are read where they are.
+// Weights. No call writes them, so they are read from their place instead of being copied.
 bool is_constant(std::string_view tensor) {
   static const std::set<std::string_view> names{
       "fn",       "scale",     "base",      "norm_weight", "weight",       "bias",
@@ -54,7 +54,6 @@ CallRecorder::CallRecorder(device::Device& device, const device::decode::Geometr
 CallRecorder::~CallRecorder() { device_.destroy_stream(stream_); }
 
 void CallRecorder::begin(const device::decode::StepPart& part) {
-  next_ = 0;
   fills_ = part.fills;
   if (part.request != 0 && when_filled_) when_filled_(part);
   if (fills_) return;
@@ -65,24 +64,39 @@ void CallRecorder::begin(const device::decode::StepPart& part) {
   if (!run) run = std::make_unique<PartRecord>();
   run->poisoned = false;
   current_ = run.get();
+  auto& others = run->others;
+  others.insert(others.begin(), std::move_iterator(run->calls.begin()),
+                std::move_iterator(run->calls.end()));
+  run->calls.clear();
 }
 
 void CallRecorder::before(const device::decode::Call& call, device::Stream stream) {
   if (fills_) return;
   if (current_ == nullptr) throw std::logic_error("a call outside of every part of a step");
-  const bool first = next_ == current_->calls.size();
-  if (first) current_->calls.push_back(make_recording(call));
-  CallRecording& recording = *current_->calls.at(next_);
-  if (recording.place.name != call.place.name) {
-    throw std::logic_error(call.place.name + " is called where " + recording.place.name +
-                           " was called before");
+  current_->calls.push_back(recording_of(call));
+  copy(*current_->calls.back(), true, stream);
+}
+
+// A run may leave out a call, as that of a planner whose plan is made.
+std::unique_ptr<CallRecorder::CallRecording> CallRecorder::recording_of(
+    const device::decode::Call& call) {
+  auto& others = current_->others;
+  const auto known = std::find_if(others.begin(), others.end(), [&](const auto& other) {
+    return other->op == call.op && other->place.name == call.place.name;
+  });
+  if (known == others.end()) {
+    auto recording = make_recording(call);
+    rebind(recording->bindings, *recording);
+    return recording;
   }
-  rebind(first ? recording.bindings : bindings_of(call, geometry_), recording);
-  copy(recording, true, stream);
+  auto recording = std::move(*known);
+  others.erase(known);
+  rebind(bindings_of(call, geometry_), *recording);
+  return recording;
 }
 
 void CallRecorder::after(const device::decode::Call&, device::Stream stream) {
-  if (!fills_) copy(*current_->calls.at(next_++), false, stream);
+  if (!fills_) copy(*current_->calls.back(), false, stream);
 }
 
 void CallRecorder::copy(const CallRecording& recording, bool before, device::Stream stream) {
@@ -126,10 +140,10 @@ CallRecorder::TensorCopy CallRecorder::copy_of(const HostTensor& tensor,
   return copy;
 }
 
-// In one block of memory: a device takes a while for each.
+// Places all copies of a call in one block, because a device allocation is slow.
 void CallRecorder::place_copies(CallRecording& recording) {
   constexpr std::size_t kAlignment = 256;
-  std::vector<std::pair<TensorCopy*, std::size_t>> places;  // and where each begins
+  std::vector<std::pair<TensorCopy*, std::size_t>> places;  // copies and their offsets in the block
   std::size_t bytes = 0;
   for (TensorCopy& copy : recording.copies) {
     if (copy.bytes == 0 || is_constant(copy.tensor) || copy.image >= 0) continue;
@@ -142,7 +156,7 @@ void CallRecorder::place_copies(CallRecording& recording) {
   for (const auto& [copy, begin] : places) copy->to = block.address + begin;
 }
 
-// What a call of another step had is as good as new: it is written before anybody reads it.
+// Reuses a block of a retired part, uncleared: every copy is written before it is read.
 CallRecorder::CopyBlock CallRecorder::take_block(std::size_t bytes) {
   const auto fits = [&](const CopyBlock& block) {
     return block.bytes >= bytes && block.bytes / 2 <= bytes;
@@ -157,7 +171,7 @@ CallRecorder::CopyBlock CallRecorder::take_block(std::size_t bytes) {
   return block;
 }
 
-// A state, or a temporary, may be another one this time.
+// Updates the addresses: an attention state or a temporary may lie at another address now.
 void CallRecorder::rebind(const std::vector<Binding>& bindings, CallRecording& recording) {
   for (TensorCopy& copy : recording.copies) {
     copy.from = static_cast<const std::byte*>(find_binding(bindings, copy.tensor)->address);
@@ -206,7 +220,7 @@ std::vector<TensorReport> CallRecorder::judge_whole(const CallRecording& recordi
   return reports;
 }
 
-// A whole cache, nothing of it.
+// Index of the image if the tensor is a whole cache that is read as an image, else -1.
 int CallRecorder::image_of(const Binding& bound, std::size_t bytes) const {
   for (std::size_t i = 0; i < images_.size(); ++i) {
     if (images_[i].address == bound.address && images_[i].after.bytes().size() == bytes) {
@@ -286,7 +300,8 @@ std::optional<std::size_t> token_dimension(const HostTensor& tensor, std::int64_
   return static_cast<std::size_t>(found - spec.shape.begin());
 }
 
-// Who reads a cache does so behind who wrote it in the step.
+// A cache that a call reads is taken as the step left it: within a step all writers of a cache run
+// before its readers.
 void CallRecorder::read_image(const TensorCopy& copy, CallRecording& recording) {
   Image& image = images_[static_cast<std::size_t>(copy.image)];
   if (!image.read) {

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Copies of what every call of a decode step reads and writes, taken on the stream around the call.
-// A step that is captured with them is a twin of the plain one: after its replay the intermediates
-// that the graph itself has overwritten are still there, and each op is judged against the
-// reference on exactly the bytes that it was given.
+// Copies of the tensors that each call of a decode step reads (made on the stream before the call)
+// and writes (made after it). Weights are not copied. A graph captured with these copies runs the
+// same step as a plain one. After its replay the copies still hold intermediates that the graph has
+// overwritten, so each op is judged against the reference on exactly the bytes that it read.
 #pragma once
 
 #include <functional>
+#include <list>
 #include <map>
 #include <memory>
 #include <optional>
@@ -25,11 +26,11 @@ namespace plumb::cases {
 
 class CallRecorder final : public device::decode::CallObserver {
  public:
-  // What is copied of a call. `rows`: outputs with a row per token of the part, and what they held
-  // before.
+  // Which tensors of a call are copied. `rows`: only outputs that have a row per token of the part,
+  // and the contents of these outputs before the call.
   enum class Kept { everything, rows };
 
-  // Both outlive the recorder.
+  // All arguments outlive the recorder.
   CallRecorder(device::Device& device, const device::decode::Geometry& geometry,
                const device::Implementation& ops, const device::CachingAllocator& temporaries,
                Kept kept = Kept::everything);
@@ -43,20 +44,21 @@ class CallRecorder final : public device::decode::CallObserver {
   struct TensorCopy {
     std::string tensor;
     const std::byte* from = nullptr;
-    std::byte* to = nullptr;  // the copy, packed as it is there; none of a weight
+    std::byte* to = nullptr;  // copy with the device's layout; nullptr: a weight
     std::size_t bytes = 0;
-    std::int64_t row_bytes = 0;    // there; 0: as in the Problem's tensor
-    bool before = false;           // the call, else behind it
-    std::uint64_t allocation = 0;  // of the allocator that memory comes from and goes back to
-    int image = -1;                // of the cache that it is read from; -1: from `to`
+    std::int64_t row_bytes = 0;    // distance of rows on the device; 0: as in the Problem
+    bool before = false;           // copied before the call; else after it
+    std::uint64_t allocation = 0;  // id in the allocator of temporaries
+    int image = -1;                // image of the cache that it is read from; -1: `to`
   };
   struct CallRecording : JudgedCall {
     device::decode::CallPlace place;
     const device::OpEntry* entry = nullptr;
-    TensorSet tensors;  // as fetched last
+    TensorSet tensors;  // contents of the latest fetch
     std::vector<TensorCopy> copies;
 
-    // Not of the implementation under test, nor what stands beside its ops.
+    // True for an op that ran plumb's own kernel instead of one of the implementation under test.
+    // Placeholders are not foreign.
     bool is_foreign() const { return problem != nullptr && entry == nullptr; }
     std::vector<TensorReport> judge() const { return compare(expect(tensors)); }
   };
@@ -65,57 +67,60 @@ class CallRecorder final : public device::decode::CallObserver {
   // Called when the target begins to fill the caches of a request, outside of steps.
   using FillHook = std::function<void(const device::decode::StepPart& part)>;
   void when_filled(FillHook hook) { when_filled_ = std::move(hook); }
-  // Whose calls the reference stands in for. Before the first call.
+  // Names the calls that are replaced by the reference. Call it before the first call.
   void exchange(std::shared_ptr<const Exchanged> which) { exchanged_ = std::move(which); }
-  // For steps that are too large to be judged whole: of each call `rows` are, and caches are read
-  // as the step found them and left them, not around each call. Before the first call.
+  // For steps too large to judge whole: judges `rows` rows of each call. Caches are read once
+  // before and once after the step, not around each call. Call it before the first call.
   void sample(std::int64_t rows, const std::vector<device::decode::CacheView>& caches);
-  // What is wrong with a fetched call of so many live tokens. Of one that is known to be right
-  // there are no reports.
+  // Wrong tensors of a fetched call with `live` live tokens. A call with bytes that are already
+  // known to be right gives no reports.
   std::vector<TensorReport> judge(const CallRecording& recording,
                                   const device::decode::StepPart& part, std::int64_t live,
                                   std::uint64_t seed) const;
 
-  // The call that was the last to be enqueued with this output, in whatever step. nullptr: none.
+  // Op of the latest call enqueued with an output at this address, in any step. nullptr: none.
   const std::string* last_writer(const std::byte* address) const;
 
-  // A step begins: enqueues poison over all copies that have not been poisoned since they were
-  // enqueued or fetched last, so that what no call has written since shows.
+  // Call at the start of a step. Enqueues poison over the copies of all parts that a graph may
+  // replay, so that a call that does not run leaves poison. Skips parts that are poisoned already
+  // and were neither enqueued nor fetched since.
   void poison(device::Stream stream);
   enum class Read { everything, outputs };
-  // The calls of a part as they ran last; their work is over. Reads them back. Throws
+  // Reads back the calls of a part as they ran last. Their work must have finished. Throws
   // std::out_of_range for a part that never ran.
   const Calls& fetch(const device::decode::StepPart& part, Read read = Read::everything);
-  // The part of this name that was enqueued last, also in a capture. Nothing: none was.
+  // The latest part of this name that was enqueued or captured. nullopt: none.
   std::optional<device::decode::StepPart> latest(const std::string& part) const;
-  // As fetch, but reads nothing back.
+  // As fetch, without reading back.
   const Calls& enqueued(const device::decode::StepPart& part) const;
 
  private:
   std::vector<TensorReport> judge_whole(const CallRecording& recording) const;
+  std::unique_ptr<CallRecording> recording_of(const device::decode::Call& call);
   std::unique_ptr<CallRecording> make_recording(const device::decode::Call& call);
   TensorCopy copy_of(const HostTensor& tensor, const Binding& bound) const;
   void place_copies(CallRecording& recording);
   void rebind(const std::vector<Binding>& bindings, CallRecording& recording);
   void copy(const CallRecording& recording, bool before, device::Stream stream);
   void read_back(const TensorCopy& copy, CallRecording& recording);
-  // Memory of a call's copies.
+  // Device memory for the copies of one call.
   struct CopyBlock {
     std::byte* address = nullptr;
     std::size_t bytes = 0;
   };
   CopyBlock take_block(std::size_t bytes);
-  // A part's calls and their copies.
+  // The calls of a part, as it was enqueued last, with their copies.
   struct PartRecord {
     Calls calls;
+    std::list<std::unique_ptr<CallRecording>> others;  // of runs before, in order
     std::vector<CopyBlock> blocks;
     bool poisoned = false;
   };
-  // A cache as it was before and behind the step.
+  // Host copies of a cache before and after the step.
   struct Image {
     const std::byte* address = nullptr;
     HostTensor before, after;
-    bool read = false;  // behind the step
+    bool read = false;  // whether `after` has been read in this step
   };
   int image_of(const Binding& bound, std::size_t bytes) const;
   void read_image(const TensorCopy& copy, CallRecording& recording);
@@ -124,30 +129,29 @@ class CallRecorder final : public device::decode::CallObserver {
   const device::decode::Geometry& geometry_;
   const device::Implementation& ops_;
   const device::CachingAllocator& temporaries_;
-  std::map<const std::byte*, std::string> writers_;  // op, by address of the output
+  std::map<const std::byte*, std::string> writers_;  // op by output address
   const Kept kept_;
   std::shared_ptr<const Exchanged> exchanged_;
-  device::Stream stream_;             // for reading back
-  std::vector<std::byte> row_bytes_;  // read back, of rows that are further apart
+  device::Stream stream_;             // for read-backs
+  std::vector<std::byte> row_bytes_;  // buffer for tensors with a larger row distance on the device
   std::map<std::pair<std::string, std::int64_t>, std::unique_ptr<PartRecord>> parts_;
   std::map<std::string, std::unique_ptr<PartRecord>, std::less<>>
-      varying_;                                       // the latest run of each
-  std::vector<std::unique_ptr<PartRecord>> retired_;  // their work may be pending
-  std::map<std::string, device::decode::StepPart, std::less<>> latest_;  // by name
+      varying_;                                       // latest record of each varying part
+  std::vector<std::unique_ptr<PartRecord>> retired_;  // replaced records, whose work may be pending
+  std::map<std::string, device::decode::StepPart, std::less<>> latest_;  // latest part by name
   bool fills_ =
       false;  // true while the caches of a new request are filled: these calls are not recorded
   FillHook when_filled_;
   device::decode::EngineMemory memory_;
-  std::vector<CopyBlock> spare_;  // of records that nobody needs any more
+  std::vector<CopyBlock> spare_;  // blocks of retired records, for reuse
   PartRecord* current_ = nullptr;
-  std::int64_t tokens_ = 0;  // of the part
-  std::size_t next_ = 0;     // call of the part
+  std::int64_t tokens_ = 0;  // of the current part
   std::int64_t sample_ = 0;  // rows of a call that are judged; 0: all
   std::vector<Image> images_;
 };
 
-// The dimension with rows of one token each; nothing if there is none. That of a scratch tensor
-// comes behind the parts of which a sum is made; a plan, whose rows are tiles, has none.
+// The dimension with one row per token; nullopt if there is none. In a scratch tensor the dimension
+// of split-K parts comes first and is skipped. A plan has rows of tiles, so it has none.
 std::optional<std::size_t> token_dimension(const HostTensor& tensor, std::int64_t tokens);
 
 }  // namespace plumb::cases

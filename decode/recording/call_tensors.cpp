@@ -14,7 +14,8 @@ namespace plumb::cases {
 
 namespace {
 
-// Rows of the first dimension: bytes of one here, and of those that the device has too.
+// Rows of the first dimension: their number, the bytes of a row on the host, and the bytes that
+// device and host rows share.
 struct RowBytes {
   std::int64_t rows = 0;
   std::size_t stride = 0, common = 0;
@@ -48,7 +49,7 @@ TensorSet JudgedCall::make_tensors() const {
   for (HostTensor& planned : tensors.all()) {
     const std::string& name = planned.spec().name;
     const Binding* const bound = find_binding(bindings, name);
-    if (bound == nullptr) throw std::logic_error(op + ": nobody says where " + name + " is");
+    if (bound == nullptr) throw std::logic_error(op + ": the place of " + name + " is unknown");
     if (bound->rows != 0 && bound->rows != planned.spec().shape.front()) {
       planned = HostTensor(with_rows(planned.spec(), bound->rows));
     }

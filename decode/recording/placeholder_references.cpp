@@ -5,7 +5,6 @@
 #include <cmath>
 #include <cstring>
 
-#include "cases/ops/sparse_mla/mla_judge.h"
 #include "device/kernels/placeholders/placeholder_kernels.h"
 
 namespace plumb::cases {
@@ -42,7 +41,7 @@ void store(float value, std::int64_t row, std::int64_t column, HostTensor& to) {
 
 Dtype dtype_of(plumb_format format) { return format == PLUMB_F32 ? Dtype::f32 : Dtype::bf16; }
 
-// Rows made of the rows of one tensor.
+// A placeholder in which each output row is a function of one input row.
 class RowPlaceholder : public PlaceholderReference {
  public:
   TensorSet make_tensors() const override {
@@ -60,7 +59,7 @@ class RowPlaceholder : public PlaceholderReference {
     for (std::int64_t row = 0; row < rows_; ++row) {
       for (std::int64_t column = 0; column < out_columns_; ++column) {
         const float value = element(tensors.at("in"), row, column);
-        // Which NaN comes of a sum with one is nobody's promise.
+        // NaN payloads are unspecified: any NaN matches.
         const bool any = std::isnan(value) && std::isnan(number(out, row, column));
         store(any ? number(out, row, column) : value, row, column, expected);
       }
@@ -108,7 +107,7 @@ class LinearMap final : public RowPlaceholder {
     }
     return sum;
   }
-  const char* wrong() const override { return "is no linear map of its input"; }
+  const char* wrong() const override { return "is not a linear map of its input"; }
 };
 
 class SeededRows final : public RowPlaceholder {
@@ -159,90 +158,6 @@ class FillRows final : public PlaceholderReference {
   plumb_fill_rows_params p_;
 };
 
-class GatherIndexKeys final : public PlaceholderReference {
- public:
-  explicit GatherIndexKeys(const plumb_gather_index_keys_params& p) : p_(p) {}
-
-  TensorSet make_tensors() const override {
-    TensorSet tensors;
-    tensors.add({"cache", Dtype::u8, {p_.cache.num_blocks, p_.cache.block_stride_bytes}});
-    tensors.add({"block_table", Dtype::i32, {p_.requests, p_.block_table_row_stride}});
-    for (const char* name : {"starts", "lens"}) tensors.add({name, Dtype::i32, {p_.requests}});
-    tensors.add({"k", Dtype::u8, {p_.keys, p_.dim}, {}, Role::output});
-    tensors.add({"k_scale", Dtype::f32, {p_.keys}, {}, Role::output});
-    return tensors;
-  }
-  std::vector<Binding> bindings() const override {
-    return {{"cache", p_.cache.data},
-            {"block_table", p_.block_table},
-            {"starts", p_.starts},
-            {"lens", p_.lens},
-            {"k", p_.k},
-            {"k_scale", p_.k_scale}};
-  }
-
-  // Every row belongs to a request: a gathering that leaves one out is wrong too.
-  Expectations expect(const TensorSet& tensors) const override {
-    const HostTensor& k = tensors.at("k");
-    const HostTensor& scale = tensors.at("k_scale");
-    HostTensor codes(k.spec()), scales(scale.spec());
-    for (std::int64_t request = 0; request < p_.requests; ++request) {
-      const std::int64_t start = tensors.at("starts").data<std::int32_t>()[request];
-      const std::int64_t length = tensors.at("lens").data<std::int32_t>()[request];
-      for (std::int64_t i = 0; i < length; ++i) {
-        copy_key(tensors, request, i, codes.row<std::uint8_t>(start + i),
-                 scales.data<float>() + start + i);
-      }
-    }
-    constexpr const char* kWrong = "is not what the cache holds";
-    return {expect_bits(k, codes, {}, kWrong), expect_bits(scale, scales, {}, kWrong)};
-  }
-
- private:
-  void copy_key(const TensorSet& tensors, std::int64_t request, std::int64_t i, std::uint8_t* codes,
-                float* scale) const {
-    const std::int64_t page = p_.cache.page;
-    const auto block = tensors.at("block_table").row<std::int32_t>(request)[i / page];
-    const auto* from = tensors.at("cache").row<std::uint8_t>(block);
-    std::memcpy(codes, from + i % page * p_.dim, static_cast<std::size_t>(p_.dim));
-    std::memcpy(scale, from + page * p_.dim + i % page * 4, sizeof *scale);
-  }
-
-  plumb_gather_index_keys_params p_;
-};
-
-class TilePlanPlaceholder final : public PlaceholderReference {
- public:
-  explicit TilePlanPlaceholder(const plumb_tile_plan_params& p) : p_(p) {}
-
-  TensorSet make_tensors() const override {
-    TensorSet tensors;
-    tensors.add({"indptr", Dtype::i32, {p_.rows + 1}});
-    tensors.add({"tiles", Dtype::i32, {p_.plan.num_parts, kTileFields}, {}, Role::output});
-    tensors.add({"num_splits", Dtype::i32, {p_.rows + 1}, {}, Role::output});
-    return tensors;
-  }
-  std::vector<Binding> bindings() const override {
-    return {{"indptr", p_.indptr}, {"tiles", p_.plan.tiles}, {"num_splits", p_.plan.num_splits}};
-  }
-  Expectations expect(const TensorSet& tensors) const override {
-    const auto* indptr = tensors.at("indptr").data<std::int32_t>();
-    std::vector<reference::RequestBlocks> blocks;
-    for (std::int64_t row = 0; row < p_.rows; ++row) {
-      blocks.push_back(
-          reference::request_blocks(indptr[row + 1] - indptr[row], false, 0, p_.plan.block_n));
-    }
-    return expect_tile_plan(
-        tensors,
-        reference::make_tile_plan(blocks, static_cast<std::int32_t>(p_.plan.num_parts),
-                                  static_cast<std::int32_t>(p_.plan.fixed_overhead)),
-        p_.rows);
-  }
-
- private:
-  plumb_tile_plan_params p_;
-};
-
 }  // namespace
 
 bool is_placeholder(std::string_view op) {
@@ -256,14 +171,6 @@ bool is_placeholder(std::string_view op) {
 std::unique_ptr<PlaceholderReference> make_placeholder_reference(const device::decode::Call& call) {
   if (call.op == "fill_rows") {
     return std::make_unique<FillRows>(*static_cast<const plumb_fill_rows_params*>(call.params));
-  }
-  if (call.op == "gather_index_keys") {
-    return std::make_unique<GatherIndexKeys>(
-        *static_cast<const plumb_gather_index_keys_params*>(call.params));
-  }
-  if (call.op == "tile_plan") {
-    return std::make_unique<TilePlanPlaceholder>(
-        *static_cast<const plumb_tile_plan_params*>(call.params));
   }
   if (call.op == "linear_map") {
     return std::make_unique<LinearMap>(*static_cast<const plumb_linear_map_params*>(call.params));

@@ -2,13 +2,15 @@
 #include "decode/recording/step_writers.h"
 
 #include <algorithm>
+#include <vector>
 
 namespace plumb::cases {
 
 void StepWriters::note(const CallRecorder::CallRecording& call, std::int64_t position) {
   for (const CallRecorder::TensorCopy& copy : call.copies) {
     if (copy.before) continue;
-    writers_.push_back({{copy.from, copy.from + copy.bytes}, call.op, call.place.name, position});
+    writers_.push_back(
+        {{copy.from, copy.from + copy.bytes}, call.op, call.place.name, call.place, position});
   }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which calls of a step write where, in their order.
+// The calls of a step that write each byte range, in the order of the calls.
 #pragma once
 
 #include <cstdint>
@@ -19,14 +19,15 @@ class StepWriters {
  public:
   struct Writer {
     ByteRange range;
-    std::string op, call;       // "mhc_post", "last mix"
-    std::int64_t position = 0;  // of the call in the step
+    std::string op, call;             // "mhc_post", "last mix"
+    device::decode::CallPlace place;  // layer and chunk of the call
+    std::int64_t position = 0;        // number of the call in the step
   };
-  // What the call is to write.
+  // Notes the outputs of a call.
   void note(const CallRecorder::CallRecording& call, std::int64_t position);
-  // Of those noted so far. nullptr: none writes there.
+  // The latest noted call that writes this address. nullptr: none.
   const Writer* latest(const std::byte* address) const;
-  // The bytes in between that no call writes, in order.
+  // Byte ranges inside `in` that no noted call writes, in order.
   std::vector<ByteRange> untouched(const ByteRange& in) const;
 
  private:

@@ -23,9 +23,9 @@ using device::decode::GraphMode;
 using device::decode::Lists;
 
 constexpr std::int64_t kUnset = -1;
-constexpr std::int64_t kPromptTokens = 16;     // of a step, where nobody says how many
-constexpr std::int64_t kSampledRows = 24;      // of a call in production geometry
-constexpr std::int64_t kMostTokens = 1 << 20;  // of a context
+constexpr std::int64_t kPromptTokens = 16;     // per step, unless the row says
+constexpr std::int64_t kSampledRows = 24;      // per call, in production geometry
+constexpr std::int64_t kMostTokens = 1 << 20;  // limit of `context`
 
 template <class Enum>
 std::vector<std::string_view> names_of(std::size_t count) {
@@ -34,7 +34,7 @@ std::vector<std::string_view> names_of(std::size_t count) {
   return names;
 }
 
-// Those with an enum have its order.
+// Words of an enum are in the order of its enumerators.
 const std::vector<WordParameter>& step_words() {
   static const std::vector<WordParameter> words{
       {"model", {"v4", "v32"}, "V4 or V3.2"},
@@ -53,7 +53,7 @@ const std::vector<WordParameter>& step_words() {
   return words;
 }
 
-// The row's word as an enum; without it `value` stays.
+// Sets `value` to the row's word for `key`. Without such a word `value` does not change.
 template <class Enum>
 void choose(const Row& row, std::string_view key, Enum& value) {
   const std::string_view word = row.word(key);
@@ -67,7 +67,7 @@ std::int64_t set_or(const Row& row, std::string_view parameter, std::int64_t oth
   return value == kUnset ? otherwise : value;
 }
 
-// One request, two, four and so on, up to all of them.
+// Sizes of 1, 2, 4, ... requests up to the maximum, at most 512 tokens.
 std::vector<std::int64_t> capture_sizes(const Geometry& geometry) {
   std::vector<std::int64_t> sizes;
   for (std::int64_t requests = 1; requests < geometry.max_requests; requests *= 2) {
@@ -133,14 +133,14 @@ ScheduleShape shape_of(const Row& row, std::uint64_t seed) {
   return shape;
 }
 
-// More than the top-k keeps, and a state of V4's C128A.
+// Smallest context that is longer than the top-k keeps and has one C128A state (V4).
 std::int64_t least_context(const Geometry& geometry) {
   const std::int64_t beyond_k = (geometry.top_k + 1) * geometry.index_ratio;
   return geometry.has(device::decode::Cache::c128a) ? std::max(beyond_k, device::decode::kC128a)
                                                     : beyond_k;
 }
 
-// What cannot be is said before anything runs.
+// Throws BadRow for an impossible combination before anything runs.
 void require_possible(const Row& row, const ServedCase& served) {
   const Geometry& geometry = served.setup.geometry;
   if (geometry.architecture == Architecture::v32) {
@@ -172,11 +172,11 @@ const RowSchema& decode_step_schema() {
        {"drafter", kUnset, kUnset, 1, "1: a step of the drafter follows each; -1: with v4"},
        {"context", 0, 0, kMostTokens,
         "most tokens of a request, more than the top-k keeps; 0: 384"},
-       {"in_flight", 0, 0, 4, "steps enqueued before anybody waits; 0: 1"},
+       {"in_flight", 0, 0, 4, "steps enqueued before the host waits; 0: 1"},
        {"frees_window", 0, 0, 1, "1: blocks that left the window go back"},
        {"fnuz", 0, 0, 1, "1: caches in e4m3fnuz on every platform"},
-       {"churn", 0, 0, 1, "1: somebody else uses the allocator between steps"},
-       {"fresh_every", 0, 0, 100000, "each so many-th step is taken by a new engine too"},
+       {"churn", 0, 0, 1, "1: other work uses the allocator between steps"},
+       {"fresh_every", 0, 0, 100000, "N: every N-th step is repeated by a new engine"},
        {"seed", 1, 0, 1000000000, "of the schedule"},
        {"weights", 1, 0, 1000000000, "seed of weights and of where blocks are"}},
       step_words()};

@@ -8,22 +8,22 @@ namespace plumb::cases {
 
 namespace {
 
-// Pieces of many sizes out of the allocator of temporaries and states, full of some bytes: what a
-// graph still uses of it and does not own is overwritten.
+// Allocates and fills pieces of many sizes from the allocator of temporaries and states. This
+// overwrites memory that a graph still uses but does not own.
 void churn(std::uint64_t seed, WatchedEngine& watched) {
   constexpr int kPieces = 24;
   device::CachingAllocator& memory = watched.engine.temporaries();
   std::vector<void*> pieces;
   for (std::uint64_t i = 0; i < kPieces; ++i) {
     const auto bytes = std::size_t{256} << integer(seed, 2 * i, 0, 9);
-    pieces.push_back(memory.allocate(bytes, "somebody else's"));
+    pieces.push_back(memory.allocate(bytes, "other work"));
     const auto byte = static_cast<std::uint8_t>(integer(seed, 2 * i + 1, 0, 255));
     watched.device->fill(pieces.back(), byte, bytes, watched.engine.stream());
   }
   for (void* const piece : pieces) memory.free(piece);
 }
 
-// Engines of one setup have the same caches, in the same order, and the same blocks in each.
+// Copies a request's cache blocks. Engines of one setup have equal caches and block numbers.
 void copy_blocks(const device::decode::Request& request, const WatchedEngine& from,
                  WatchedEngine& to) {
   const auto sources = from.engine.caches(), targets = to.engine.caches();
@@ -40,7 +40,7 @@ void copy_blocks(const device::decode::Request& request, const WatchedEngine& fr
   }
 }
 
-// Blocks of the window that a prefix hit did not find.
+// A request with only the window blocks that a prefix hit did not find.
 device::decode::Request part_of(const device::decode::Request& request,
                                 const device::decode::WindowGap& gap, std::int64_t page) {
   constexpr int kWindow = static_cast<int>(device::decode::Cache::window);

@@ -15,10 +15,10 @@ using device::DeviceError;
 using device::ErrorKind;
 using device::decode::Call;
 
-// In host functions of a simulated device, whose memory is the host's.
+// For use in host functions of a simulated device, whose memory is host memory.
 constexpr device::Stream kAtOnce = nullptr;
 
-// What of a call is the same for every set of inputs.
+// Digest of the part of a call that does not depend on its inputs.
 std::uint64_t digest(const JudgedCall& judged, std::uint64_t seed) {
   std::string text = judged.op;
   for (const auto& [name, value] : judged.row.integers) text += fmt::format(" {}={}", name, value);
@@ -35,7 +35,8 @@ std::uint64_t digest(const JudgedCall& judged, const TensorSet& tensors) {
   return value;
 }
 
-// Whether the op would have taken the plan as it is. If not, it would have made it.
+// Marks the tile plan of the call's state as made. True if it was made before: the op would have
+// used it, and would not have made one.
 bool keeps_plan(const Call& call) { return call.state != nullptr && call.state->mark_planned(); }
 
 bool is_plan(const HostTensor& tensor) { return tensor.spec().role == Role::state; }
@@ -101,8 +102,8 @@ void Exchange::launch(const Call& call, device::Stream stream) {
   }
   if (device_.capturing()) {
     throw DeviceError(ErrorKind::capture_unsupported,
-                      fmt::format("{}: {} cannot be exchanged in a graph of {}: a host function "
-                                  "cannot look at its memory; mode none can",
+                      fmt::format("{}: {} cannot be replaced in a graph of {}, because a host "
+                                  "function cannot read device memory; use mode eager",
                                   call.place.name, call.op, properties_.platform));
   }
   exchange(one, stream);
@@ -115,7 +116,7 @@ void Exchange::run(void* argument) {
   } catch (const DeviceError&) {
     throw;
   } catch (const std::exception& error) {
-    throw DeviceError(ErrorKind::other, fmt::format("{}: {} cannot be exchanged: {}", one.name,
+    throw DeviceError(ErrorKind::other, fmt::format("{}: {} cannot be replaced: {}", one.name,
                                                     one.judged.op, error.what()));
   }
 }
@@ -133,10 +134,10 @@ void Exchange::exchange(const One& one, device::Stream stream) const {
   }
 }
 
-// Outputs that fail their judge are written all the same: the watch says so of the call.
+// Outputs that fail their own judge are written nevertheless; the watch reports the call.
 Exchanged::Outputs Exchange::right(const One& one, const TensorSet& tensors) const {
   const std::uint64_t key = digest(one.judged, tensors);
-  // What stands beside ops has numbers of its own, which no row says.
+  // Placeholders have no row that holds their parameters, so their outputs are not cached.
   if (one.judged.problem) {
     if (Exchanged::Outputs seen = which_->find(key)) return seen;
   }

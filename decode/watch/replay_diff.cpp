@@ -30,11 +30,11 @@ constexpr std::pair<Order, const char*> kOrders[] = {{Order::forward, "threads i
                                                      {Order::reverse, "threads in reverse order"},
                                                      {Order::random, "threads in random order"}};
 constexpr std::pair<Policy, const char*> kPolicies[] = {
-    {Policy::early, "streams as early as they may"},
-    {Policy::late, "streams as late as they may"},
+    {Policy::early, "streams as early as possible"},
+    {Policy::late, "streams as late as possible"},
     {Policy::interleaved, "streams late and interleaved"}};
 
-// One run, step by step.
+// Runs the steps of a schedule one by one.
 class EngineRun {
  public:
   EngineRun(DecodeSetup setup, SecondRun::EngineUse how)
@@ -49,14 +49,14 @@ class EngineRun {
     engine_->engine.step(scheduled.batch);
   }
 
-  // The engine whose recorder holds the step, which is over.
+  // Waits for the step and returns the engine whose recorder holds it.
   WatchedEngine& wait() {
     if (!fresh_) {
       engine_->device->synchronize();
       return *engine_;
     }
     fresh_->device->synchronize();
-    // What comes next is made from here.
+    // The old engine takes the step too: later steps start from its state.
     engine_->engine.step(pending_.batch);
     engine_->device->synchronize();
     return *fresh_;
@@ -87,7 +87,7 @@ std::uint64_t digest(const HostTensor& tensor) {
   return XXH3_64bits(tensor.bytes().data(), tensor.bytes().size());
 }
 
-// Two runs of one step.
+// Compares one step in two runs.
 class StepComparison {
  public:
   StepComparison(WatchedEngine& one, WatchedEngine& other, std::int64_t step)
@@ -95,6 +95,7 @@ class StepComparison {
 
   std::optional<ReplayDifference> first() {
     for (const StepPart& part : one_.engine.parts()) {
+      if (part.kept) continue;  // the other run may have kept an earlier plan
       if (auto found = first_of(part)) return found;
     }
     if (live_results(one_) == live_results(other_)) return std::nullopt;
@@ -111,7 +112,7 @@ class StepComparison {
     }
     const std::int64_t rows = rows_of(one_, part), rows_there = rows_of(other_, there);
     if (rows != rows_there) return other_rows(part, rows, rows_there);
-    if (rows != part.tokens) return std::nullopt;  // nothing that this step asked for
+    if (rows != part.tokens) return std::nullopt;  // the part of this step did not run
     const CallRecorder::Calls &a = one_.recorder->fetch(part), &b = other_.recorder->fetch(there);
     for (std::size_t i = 0; i < a.size(); ++i) {
       if (i >= b.size() || a[i]->place.name != b[i]->place.name) return another_call(*a[i], part);
@@ -123,7 +124,7 @@ class StepComparison {
     return std::nullopt;
   }
 
-  // That a part ran on, which may be another one than the step asked for.
+  // Rows that a part ran on. They differ if another part than the step's own was enqueued.
   static std::int64_t rows_of(const WatchedEngine& watched, const StepPart& part) {
     const auto enqueued = watched.recorder->latest(part.name);
     return !part.replayed && enqueued ? enqueued->tokens : part.tokens;
@@ -172,7 +173,7 @@ class StepComparison {
     return found;
   }
 
-  // An output in the memory of an input, other than one that the op changes in place.
+  // Names an output that overlaps an input, except a tensor that the op changes in place.
   static std::string overlap(const CallRecorder::CallRecording& call) {
     for (const CallRecorder::TensorCopy& in : call.copies) {
       for (const CallRecorder::TensorCopy& out : call.copies) {
@@ -185,8 +186,8 @@ class StepComparison {
     return "";
   }
 
-  // An input that differs and that no call has made so: what calls made is the same wherever they
-  // promise anything. What a tensor held before the call is no input.
+  // Names an input that differs and was not written by a call of the step. (Outputs of calls are
+  // equal wherever the op promises them.) The old contents of an in-place tensor are not an input.
   std::string given(const CallRecorder::CallRecording& a,
                     const CallRecorder::CallRecording& b) const {
     for (const CallRecorder::TensorCopy& copy : a.copies) {
@@ -198,7 +199,7 @@ class StepComparison {
     return "";
   }
 
-  // By the call that wrote there last, all of it, and not changed since.
+  // Whether the latest call that wrote there wrote all of these bytes, unchanged since.
   bool is_made(const CallRecorder::TensorCopy& input, const Bytes& bytes) const {
     const StepWriters::Writer* const writer = writers_.latest(input.from);
     if (writer == nullptr) return false;
@@ -216,14 +217,14 @@ class StepComparison {
 
   WatchedEngine &one_, &other_;
   std::int64_t step_;
-  StepWriters writers_;                                   // of one
-  std::vector<const CallRecorder::CallRecording*> made_;  // its calls that made the same
+  StepWriters writers_;                                   // of one_'s step
+  std::vector<const CallRecorder::CallRecording*> made_;  // one_'s calls with equal outputs
 };
 
 }  // namespace
 
 std::vector<SecondRun> second_runs(const DecodeSetup& setup) {
-  std::vector<SecondRun> all{{"the same once more", setup}};
+  std::vector<SecondRun> all{{"no change", setup}};
   if (!device::open_device(setup.platform)->properties().simulated) return all;
   for (const auto& [order, name] : kOrders) {
     if (order == setup.conditions.order) continue;
@@ -235,15 +236,15 @@ std::vector<SecondRun> second_runs(const DecodeSetup& setup) {
     all.push_back({name, setup});
     all.back().setup.conditions.policy = policy;
   }
-  all.push_back({setup.environment.churns ? "nobody else uses the allocator"
-                                          : "somebody else uses the allocator between steps",
+  all.push_back({setup.environment.churns ? "no other work in the allocator"
+                                          : "other work in the allocator between steps",
                  setup});
   all.back().setup.environment.churns = !setup.environment.churns;
-  if (setup.in_flight > 1) return all;  // these wait for every step
+  if (setup.in_flight > 1) return all;  // the runs below wait for every step
   if (setup.mode != device::decode::GraphMode::none) {
     all.push_back({"every step run eagerly on fresh state", setup, SecondRun::EngineUse::eager});
   }
-  all.push_back({"every step taken by an engine made anew", setup, SecondRun::EngineUse::renewed});
+  all.push_back({"a new engine for every step", setup, SecondRun::EngineUse::renewed});
   return all;
 }
 
@@ -266,10 +267,11 @@ std::optional<ReplayDifference> first_difference(const DecodeSetup& setup, const
 std::string text_of(const ReplayDifference& d) {
   if (d.call.empty() && !d.part.empty()) return fmt::format("step {}: {}", d.step, d.input);
   if (d.call.empty()) {
-    return fmt::format("step {}: the results differ, and what each call made is the same", d.step);
+    return fmt::format("step {}: the results differ, although every call gave the same outputs",
+                       d.step);
   }
   const std::string where = fmt::format("step {}, {} ({})", d.step, d.op, d.call);
-  if (d.tensor.empty()) return where + ": the second run calls something else there";
+  if (d.tensor.empty()) return where + ": the second run makes another call there";
   const std::string what =
       fmt::format("{}: {} differs in {} (digests {:016x}, {:016x})", where, d.tensor,
                   rows_of(d.rows, d.rows_total), d.digests[0], d.digests[1]);
@@ -280,7 +282,7 @@ std::string text_of(const ReplayDifference& d) {
     case ReplayDifference::From::its_memory: return what + "; its " + d.input + " share memory";
     default: break;
   }
-  return fmt::format("{}; it was given another {}, and no call of the step has made it so", what,
+  return fmt::format("{}; its input {} differs, and no call of the step wrote the difference", what,
                      d.input);
 }
 

@@ -13,9 +13,9 @@ namespace plumb::cases {
 
 namespace {
 
-using Results = std::vector<std::vector<std::byte>>;  // of each step
+using Results = std::vector<std::vector<std::byte>>;  // results of each step
 
-// Everything of the n-th runner that is its own.
+// Setup and schedule of the n-th engine.
 struct EngineRunner {
   DecodeSetup setup;
   std::vector<ScheduledStep> schedule;
@@ -69,8 +69,9 @@ WatchResult watch_side_by_side(const DecodeSetup& setup, const ScheduleShape& sh
     device->synchronize();
     for (std::size_t n = 0; n < runners.size(); ++n) {
       if (live_results(*engines[n]) == alone[n][step]) continue;
-      findings.add(Detector::alone, 0, "", "",
-                   fmt::format("runner {} of {} gives other results than alone", n, count));
+      findings.add(
+          Detector::alone, 0, "", "",
+          fmt::format("runner {} of {} gives other results than when it runs alone", n, count));
     }
     result.findings = findings.all();
   }

@@ -14,20 +14,20 @@ namespace plumb::cases {
 
 namespace {
 
-// Whose kernel an op has. "" for what is no op, and where no plug-in takes part.
+// Owner of the op's kernel. "" if `op` is not an op, or without a plug-in.
 std::string owner_of(const std::string& op, const std::string& platform, const StepPlugin* steps) {
   if (steps == nullptr) return "";
   if (device::find_entry(*steps->plugin, op)) return "plug-in " + steps->plugin->name;
   return device::find_entry(device::builtin_implementation(platform), op) ? "plumb's own" : "";
 }
 
-// "plug-in fast; layer 1 attention"
+// Example: "plug-in fast; layer 1 attention".
 std::string owned_call(const Finding& finding, const std::string& owner) {
   if (finding.call.empty() || finding.call == finding.op) return owner;
   return owner + (owner.empty() ? "" : "; ") + finding.call;
 }
 
-// "mhc_post (plug-in fast; layer 1 attention)", or the op alone.
+// Example: "mhc_post (plug-in fast; layer 1 attention)", or the op alone.
 std::string place_of(const Finding& finding, const std::string& owner) {
   const std::string more = owned_call(finding, owner);
   return finding.op + (more.empty() ? "" : " (" + more + ")");
@@ -41,18 +41,18 @@ Failure failure_of(const ServedCase& served, const WatchResult& watched, const S
     const std::string place = place_of(finding, owner_of(finding.op, served.setup.platform, steps));
     std::string line = fmt::format("{}{}: {}", place.empty() ? "" : place + ": ",
                                    name_of(finding.detector), finding.text);
-    // Target and drafter may have the same to say.
+    // Target and drafter may give equal lines.
     if (!failure.lines.empty() && failure.lines.back() == line) continue;
     failure.lines.push_back(std::move(line));
   }
   return failure;
 }
 
-// Steps, and whether a call of theirs was one of the plug-in's.
+// Watches the steps, and notes whether a step called an op of the plug-in.
 WatchedCase watch_plugin(const ServedCase& served, const StepPlugin& steps) {
   bool called = false;
   WatchedCase watched{watch(served.setup, served.shape, [&](const WatchedStep& step) {
-    if (!step.findings.all().empty()) return;  // its parts may not have run
+    if (!step.findings.all().empty()) return;  // some parts may not have run
     for (const device::decode::StepPart& part : step.parts) {
       for (const auto& call : step.twin.recorder->enqueued(part)) {
         called |= device::find_entry(*steps.plugin, call->op) != nullptr;
@@ -84,17 +84,18 @@ void watch_case(const ServedCase& served, const StepCaseDriver& driver, const St
   one.findings = watched.result.findings;
 }
 
-// Why the platform cannot have the case; "" if it can.
+// Reason why the platform cannot run the case; "" if it can.
 std::string why_skipped(const StepCase& which, const std::string& platform) {
   const std::string unavailable = device::why_unavailable(platform);
   if (!unavailable.empty()) return unavailable;
   const bool simulated = device::open_device(platform)->properties().simulated;
-  return which.row.real_only && simulated ? "a row for real devices: the simulator cannot afford it"
-                                          : "";
+  return which.row.real_only && simulated
+             ? "this row is for real devices: it takes too long on the simulator"
+             : "";
 }
 
-// One of the platforms that run the same kernels, in turn by case, takes all steps. False: this
-// one takes fewer.
+// Of the platforms that run the same kernels, one keeps all steps of the schedule; which one it is
+// depends on the case. On the others the schedule is halved. False: it was halved.
 bool keep_share(const StepCase& which, const RunOptions& options, ScheduleShape& shape) {
   constexpr std::int64_t kLeast = 2;
   if (!options.divides_schedules || shape.steps <= kLeast) return true;
@@ -103,7 +104,7 @@ bool keep_share(const StepCase& which, const RunOptions& options, ScheduleShape&
   return false;
 }
 
-// A row whose steps never do what it is named for.
+// Adds a failure if the steps never did what the row is named for.
 void require_features(const Row& row, StepCaseResult& one) {
   std::vector<std::string> missing = missing_features(row, one.features);
   if (missing.empty() || !one.result.failures.empty()) return;
@@ -114,14 +115,14 @@ void require_features(const Row& row, StepCaseResult& one) {
 
 void put_in(const StepPlugin& plugin, DecodeSetup& setup) {
   if (setup.implementation) {
-    throw NotOnThisPlatform("its planted kernel is not in the process of a plug-in");
+    throw NotOnThisPlatform("the planted kernel is missing in the process of a plug-in");
   }
   setup.implementation = [own = plugin.with_own](std::string_view platform,
                                                  bool) -> const device::Implementation& {
     return own(platform);
   };
   setup.conditions.checked = false;
-  // In the place of the device of this process.
+  // The plug-in's device replaces the device of this process.
   setup.wrap = [open = plugin.open_device, conditions = setup.conditions,
                 wrap = setup.wrap](std::unique_ptr<device::Device> here) {
     auto there = open(here->properties().platform, conditions);
@@ -160,7 +161,7 @@ StepCaseResult run_step_case(const StepCase& which, const RunOptions& options,
   } catch (const NotOnThisPlatform& why) {
     result.outcome = Outcome::skipped;
     result.reason = why.what();
-  } catch (const std::invalid_argument& why) {  // a mode that the model cannot have
+  } catch (const std::invalid_argument& why) {  // a mode that the model does not support
     result.outcome = Outcome::skipped;
     result.reason = why.what();
   }

@@ -24,12 +24,12 @@ namespace {
 using device::decode::Architecture;
 using device::decode::Padding;
 
-// Where padding may hold anything: any key, and any block that exists.
+// Values for the places where padding may hold anything: another token key, another existing block.
 constexpr Padding kOtherPadding{0x5eed0123456789, 1};
 
-// A step in flight in front of the watched one.
+// A step enqueued before the watched one.
 struct StepInFlight {
-  device::decode::StepSegments::Parts parts;  // of the twin
+  device::decode::StepSegments::Parts parts;  // parts of the twin
   std::vector<PlannedInput> inputs;
 };
 
@@ -82,7 +82,8 @@ class Watcher {
  private:
   using Scheduled = std::vector<ScheduledStep>::const_iterator;
 
-  // Who comes writes caches, which nobody watches while a step is in flight.
+  // Last step that may be enqueued without a wait. A step with new requests needs a wait before it,
+  // because filling their caches is not watched while a step is in flight.
   Scheduled last_in_flight(Scheduled first, Scheduled end) const {
     Scheduled last = first;
     const auto comes = [](const ScheduledStep& one) {
@@ -94,7 +95,7 @@ class Watcher {
 
   std::array<WatchedEngine*, 4> all() { return {&plain_, &twin_, &eager_, &other_}; }
 
-  // The last of these steps is the watched one.
+  // Runs the steps. The last one is the watched step.
   void take(const std::vector<ScheduledStep>& scheduled, WatchedStep& step) {
     prepare(scheduled.front(), step);
     for (WatchedEngine* watched : all()) {
@@ -125,7 +126,7 @@ class Watcher {
     is_as_new_ = !renews || live_results(plain_) == fresh_;
   }
 
-  // The plan is checked before its step can do harm elsewhere, and also where the step has thrown.
+  // Checks the plan before the step's effects are checked, also if the step threw.
   void take_plain(const ScheduledStep& scheduled, WatchedStep& step) {
     try {
       delayed(plain_).step(scheduled.batch);
@@ -137,7 +138,7 @@ class Watcher {
     note_wrong(model_.check(scheduled, plain_.engine.plan()), step);
   }
 
-  // One wrong part of the host makes others look wrong.
+  // Notes the first wrong plan only: one wrong part of the host makes later parts look wrong.
   static void note_wrong(const std::optional<WrongPlan>& wrong, WatchedStep& step) {
     const auto& all = step.findings.all();
     const bool is_first = std::ranges::none_of(
@@ -146,29 +147,30 @@ class Watcher {
     step.findings.add(Detector::history, 0, wrong->part, wrong->part, wrong->text);
   }
 
-  // Numbers, and not NaN: a kernel may load what it then takes zero times.
+  // Fills scratch with finite numbers. NaN would be wrong here: a kernel may load a value and
+  // multiply it by zero.
   static void overwrite_scratch(WatchedEngine& watched) {
-    constexpr std::uint8_t kOverwritten = 0x41;  // bf16 and fp32: 12
+    constexpr std::uint8_t kOverwritten = 0x41;  // about 12 in bf16 and fp32
     for (const auto& block : watched.engine.memory().blocks()) {
       if (!block.scratch) continue;
       watched.device->fill(block.address, kOverwritten, block.bytes, watched.engine.stream());
     }
   }
 
-  // Behind a slow kernel, where the environment has one.
+  // Enqueues the slow kernel first, if the environment has one.
   device::decode::Engine& delayed(WatchedEngine& watched) const {
     if (setup_.environment.delays) delay(watched);
     return watched.engine;
   }
 
-  // Made or kept: padding alone, between two steps, has a plan too.
+  // Plans made or kept so far. A step of padding between two steps counts too.
   static std::int64_t plans(const WatchedEngine& watched) {
     const device::decode::Counters counters = watched.engine.counters();
     return counters.plans_made + counters.plans_kept;
   }
 
-  // Steps that are run eagerly have no past that could disturb them, and none in flight: their
-  // engine fills the caches of new requests for all.
+  // Applies changes of requests before the step. The eager engine is not disturbed, because it
+  // keeps nothing between steps; it fills the caches of new requests, and the others copy them.
   void prepare(const ScheduledStep& scheduled, WatchedStep& step) {
     fills_.clear();
     let_requests_change(scheduled, eager_.engine);
@@ -184,7 +186,7 @@ class Watcher {
     return every > 0 && in_flight_ == 1 && (step + 1) % every == 0;
   }
 
-  // The twin's latest step, before the next one is enqueued.
+  // Stores parts and inputs of the twin's latest step before the next one is enqueued.
   void remember(WatchedStep& step) {
     earlier_.push_back({twin_.engine.parts(), planned_inputs(twin_)});
     for (const auto& part : earlier_.back().parts) {
@@ -192,7 +194,8 @@ class Watcher {
     }
   }
 
-  // Parts that a later step has run again are the later step's.
+  // Checks inputs of earlier steps in flight. Parts that ran again in a later step belong to the
+  // later step.
   void check_earlier(WatchedStep& step) {
     auto later = twin_.engine.parts();
     for (auto one = earlier_.rbegin(); one != earlier_.rend(); ++one) {
@@ -205,7 +208,7 @@ class Watcher {
     }
   }
 
-  // Returns how many calls were judged.
+  // Returns the number of calls judged.
   std::int64_t check(WatchedStep& step) {
     check_inputs(step);
     check_earlier(step);
@@ -219,15 +222,14 @@ class Watcher {
     check_path(step);
     check_cost(step);
     if (!is_as_new_) {
-      step.findings.add(Detector::fresh, step.calls, "", "",
-                        "an engine made anew gives other results");
+      step.findings.add(Detector::fresh, step.calls, "", "", "a new engine gives other results");
     }
     if (follows_a_step_) check_kept_plan(before_, step);
     before_ = step.plans.back();
     return judged;
   }
 
-  // First: what the layers make of wrong ones may be beyond judging.
+  // Runs first, because layers on wrong metadata may not be judgeable.
   static void check_paged_buffers(WatchedStep& step) {
     const WatchedEngine& twin = step.twin;
     if (twin.engine.geometry().architecture != Architecture::v32) return;
@@ -242,14 +244,14 @@ class Watcher {
   std::int64_t in_flight_;
   WatchedEngine plain_, twin_, eager_, other_;
   RequestModel model_;
-  std::vector<CacheFill> fills_;  // of requests that came before the step
+  std::vector<CacheFill> fills_;  // fills for requests that came before this step
   FeatureCounter features_;
   std::vector<StepInFlight> earlier_;
-  std::vector<std::byte> fresh_;  // results of an engine made anew
+  std::vector<std::byte> fresh_;  // results of a newly created engine
   bool is_as_new_ = true;
   std::optional<device::decode::StepPlan> before_;  // of the latest step that was checked
-  std::int64_t plans_ = -1;                         // of the plain engine behind its latest step
-  bool follows_a_step_ = false;  // the watched one: nothing has had a plan in between
+  std::int64_t plans_ = -1;                         // plans() of the plain engine
+  bool follows_a_step_ = false;  // no plan was made between the step before and this one
 };
 
 }  // namespace

@@ -13,7 +13,7 @@ using device::decode::StepSegments;
 
 namespace {
 
-constexpr std::size_t kSlowBytes = 256;  // of one block of the occupancy hog
+constexpr std::size_t kSlowBytes = 256;  // working set of one block of the occupancy hog
 
 const device::Implementation& ops_of(const DecodeSetup& setup) {
   const bool checked = setup.conditions.checked;
@@ -26,15 +26,16 @@ std::unique_ptr<Exchange> make_exchange(const DecodeSetup& setup, device::Device
                                         const device::decode::Geometry& geometry,
                                         const device::Implementation& ops) {
   if (!setup.exchanged) return nullptr;
-  if (setup.sample > 0) throw std::invalid_argument("calls of a sampled watch are exchanged whole");
+  if (setup.sample > 0) throw std::invalid_argument("ops of a sampled watch cannot be replaced");
   return std::make_unique<Exchange>(device, geometry, ops, setup.exchanged);
 }
 
-// Of a real device, whose fresh memory may be zero: what nobody has written is no number in any
-// dialect.
+// Fills the caches of a real device with 0xff: NaN in e4m3fn, in scales and in bf16, and -240 in
+// e4m3fnuz. Fresh device memory may be zero, which would hide a read of entries that were never
+// written.
 void spoil_caches(const DecodeSetup& setup, WatchedEngine& watched) {
   constexpr std::uint8_t kNoNumber = 0xff;
-  if (watched.device->properties().simulated) return;  // poisons all memory itself
+  if (watched.device->properties().simulated) return;  // the simulator poisons all memory
   const auto& blocks = watched.engine.memory().blocks();
   for (const device::decode::CacheView& cache : watched.engine.caches()) {
     const auto bytes = static_cast<std::size_t>(setup.geometry.blocks(cache.cache)) *

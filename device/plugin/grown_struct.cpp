@@ -7,7 +7,7 @@ namespace plumb::device {
 
 namespace {
 
-// No structure is longer, in bytes: a larger number is none of a size.
+// Longest structure, in bytes. A larger number is not a size.
 inline constexpr std::int64_t kLongestStruct = 1 << 16;
 
 }  // namespace
@@ -15,7 +15,7 @@ inline constexpr std::int64_t kLongestStruct = 1 << 16;
 std::string why_unreadable(const void* from, std::int64_t bytes, std::size_t known,
                            std::size_t least) {
   if (bytes < static_cast<std::int64_t>(least) || bytes > kLongestStruct) {
-    return fmt::format("a size of {} bytes, here it has {}", bytes, known);
+    return fmt::format("a size of {} bytes instead of {}", bytes, known);
   }
   const auto* const first = static_cast<const std::byte*>(from);
   for (std::size_t i = known; i < static_cast<std::size_t>(bytes); ++i) {

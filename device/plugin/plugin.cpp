@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Loading and checking a plug-in's table, and the launchers that stand before the plug-in's own.
-// A launcher gets the parameters only, so there is one function for each op of plumb.
+// Loads a plug-in, checks its table, and wraps its launchers. A launcher gets the parameters only,
+// so there is one wrapper function for each op of plumb.
 #include "device/plugin/plugin.h"
 
 #include <dlfcn.h>
@@ -20,6 +20,7 @@
 #include <string_view>
 
 #include "device/device.h"
+#include "device/filler.h"
 #include "device/plugin/float_environment.h"
 #include "device/plugin/grown_struct.h"
 #include "device/plugin/known_ops.h"
@@ -30,14 +31,14 @@ namespace plumb::device {
 
 namespace {
 
-// Of the loaded plug-in; without a launcher: it lacks the op.
+// The loaded plug-in. An entry without a launcher is an op that it does not have.
 std::string active_name;
 std::array<plumb_op_entry, kOpCount> active_entries{};
 bool is_active = false;
 
-// A plug-in may only use its parameters until its launcher returns. They are handed to it as copies
-// that afterwards hold large sizes and addresses that cannot exist, and stay mapped: whoever reads
-// them later gets the same nonsense every time.
+// A plug-in may use its parameters only until its launcher returns. So it gets a copy. Afterwards
+// the copy holds large sizes and addresses that cannot exist, and stays mapped: a late read gets
+// the same wrong values every time.
 class LentParameters {
  public:
   LentParameters(const void* params, std::size_t bytes) : copy_(take()) {
@@ -47,8 +48,7 @@ class LentParameters {
     std::memcpy(copy_->data(), &size, sizeof size);
   }
   ~LentParameters() {
-    constexpr int kGone = 0x7b;
-    std::memset(copy_->data(), kGone, copy_->size());
+    std::memset(copy_->data(), kGoneParameter, copy_->size());
     const std::lock_guard lock(mutex());
     free_copies().push_back(std::move(copy_));
   }
@@ -88,7 +88,7 @@ bool is_status(plumb_status status) {
   throw DeviceError(ErrorKind::other, fmt::format("{}: {} {}", active_name, kOps[op].name, what));
 }
 
-// Calls a function of the plug-in's entry with parameters that are gone afterwards.
+// Calls a function of the plug-in's entry with parameters that are invalid afterwards.
 template <class Call>
 void call_plugin(std::size_t op, const void* params, const Call& call) {
   const LentParameters lent(params, kOps[op].param_bytes);
@@ -108,21 +108,21 @@ plumb_status enqueue(std::size_t op, plumb_status (*function)(const void*), cons
   plumb_status status = PLUMB_OK;
   call_plugin(op, params, [&](const void* lent) { status = function(lent); });
   if (!is_status(status)) {
-    fail(op, fmt::format("returned {}, which is no plumb_status", static_cast<int>(status)));
+    fail(op, fmt::format("returned {}, which is not a plumb_status", static_cast<int>(status)));
   }
   return status;
 }
 
 bool is_format(plumb_format format) { return format >= PLUMB_F64 && format <= PLUMB_E4M3FNUZ; }
 
-// What is wrong with a declaration; "": nothing.
+// What is wrong with a declaration; "" if nothing is.
 std::string why_bad(const plumb_numerics& n) {
   if (!is_format(n.product) || !is_format(n.accumulator) || !is_format(n.probability)) {
     return "a format that is none";
   }
   if (n.chains < 1) return fmt::format("{} chains: there is at least 1", n.chains);
   if (!(n.function_ulp >= 0) || std::isinf(n.function_ulp))
-    return "a function_ulp that is no error";
+    return "a function_ulp that is not an error";
   if (n.index_order < PLUMB_INDICES_ANY_ORDER || n.index_order > PLUMB_INDICES_BY_KEY) {
     return "an index_order that is none";
   }
@@ -173,7 +173,7 @@ OpEntry entry_of(const plumb_numerics& numerics) {
   return made;
 }
 
-// By position in kOps.
+// One function for each position in kOps.
 using EntryMaker = OpEntry (*)(const plumb_numerics& numerics);
 template <std::size_t... kOp>
 constexpr std::array<EntryMaker, kOpCount> make_entries(std::index_sequence<kOp...>) {
@@ -182,13 +182,13 @@ constexpr std::array<EntryMaker, kOpCount> make_entries(std::index_sequence<kOp.
 constexpr std::array<EntryMaker, kOpCount> kEntryMakers =
     make_entries(std::make_index_sequence<kOpCount>());
 
-// As long as each structure was in the first version with sizes.
+// Sizes that the structures had in the first version of the interface that stores sizes.
 constexpr std::size_t kLeastTable = offsetof(plumb_plugin_table, entry_count) + 8;
 constexpr std::size_t kLeastEntry = offsetof(plumb_op_entry, numerics) + sizeof(void*);
 constexpr std::size_t kLeastNumerics =
     offsetof(plumb_numerics, equal_keys) + sizeof(plumb_equal_keys);
 
-// Fails with one line about the file. Reading the table stops at the first thing that is wrong.
+// Reads a plug-in's table. The first error ends it with a PluginError of one line about the file.
 class TableReader {
  public:
   explicit TableReader(const std::string& path) : path_(path) {}
@@ -196,7 +196,7 @@ class TableReader {
   plumb_plugin_table read() const {
     const auto entry_point = reinterpret_cast<const plumb_plugin_table* (*)(const plumb_host*)>(
         dlsym(open(), "plumb_plugin"));
-    if (entry_point == nullptr) fail("is no plug-in: it exports no plumb_plugin");
+    if (entry_point == nullptr) fail("is not a plug-in: it exports no plumb_plugin");
     const plumb_plugin_table* table = call(entry_point);
     if (table == nullptr) fail("plumb_plugin returned no table");
     if (table->abi_version != PLUMB_ABI_VERSION) {
@@ -228,7 +228,7 @@ class TableReader {
     return known;
   }
 
-  // Position of the entry's op in kOps.
+  // Position in kOps of the entry's op.
   std::size_t check(const plumb_op_entry& entry, std::int64_t position) const {
     if (entry.op == nullptr) fail(fmt::format("entry {} has no op", position));
     const auto found = std::ranges::find(kOps, std::string_view(entry.op), &KnownOp::name);
@@ -266,9 +266,9 @@ class TableReader {
 
   void* open() const {
     if (!std::ifstream(path_)) fail(std::strerror(errno));
-    // A name without a slash would be looked for elsewhere.
+    // Without a slash, dlopen would search the library path.
     const std::string file = path_.find('/') == std::string::npos ? "./" + path_ : path_;
-    const KeptFloatEnvironment kept("the library's constructors");  // -ffast-math links one
+    const KeptFloatEnvironment kept("the library's constructors");  // -ffast-math adds one
     void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) {
       std::string why = dlerror();

@@ -11,7 +11,7 @@ namespace plumb::device::remote {
 
 namespace {
 
-// The answer of a call that failed holds the error.
+// Throws the error that is in the answer of a failed call.
 [[noreturn]] void throw_error(Status status, MessageReader& answer) {
   if (status == Status::error) throw std::runtime_error(answer.text());
   const auto fault = answer.get<ErrorKind>();
@@ -31,7 +31,7 @@ bool ProcessLife::has_died() {
 }
 
 void ProcessLife::die(const std::string& otherwise) {
-  constexpr double kPatience = 0.2;  // seconds: a process that ends closes its sockets first
+  constexpr double kPatience = 0.2;  // seconds; a process that ends closes its sockets first
   const std::lock_guard lock(mutex_);
   if (why_.empty()) {
     const bool ended = child_.wait(process::Deadline::in(kPatience), true);
@@ -95,7 +95,7 @@ MessageReader Connection::call_locked(RemoteCall what, const MessageWriter& requ
   std::optional<Message> message = inbox_.receive(is_running);
   if (!message) life_->die("its process hung up");
   if (message->header.number != number_ || message->header.process != life_->id()) {
-    life_->die("its process answered what it was not asked");
+    life_->die("its process answered another request");
   }
   MessageReader answer(std::move(message->bytes));
   const auto status = static_cast<Status>(message->header.kind);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device/remote/plugin_process.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -34,11 +36,11 @@ std::size_t param_bytes(std::size_t position) {
                                   : op_at(position).param_bytes;
 }
 
-// A launcher gets the parameters only.
+// Global, because a launcher gets the parameters only.
 std::mutex active_mutex;
 std::weak_ptr<PluginProcess> last_active;
 
-// Which functions the entry of the process has.
+// Functions that the op's entry in the plug-in's process has.
 struct EntryFunctions {
   bool numerics_of = false, plan = false, state = false;
 };
@@ -130,7 +132,8 @@ void PluginProcess::start_process(std::vector<std::string>& command) {
   process::Command child;
   child.words = std::move(command);
   child.in = process::Redirection::to_descriptor(far.number());
-  // A worker is ended with its group, and so are the copies that a plug-in has made of its process.
+  // In the worker's group, which is ended as a whole: so are copies of the process that a plug-in
+  // has forked.
   child.own_group = false;
   life_ = std::make_shared<ProcessLife>(child);
   control_ = std::move(near);
@@ -217,7 +220,7 @@ std::vector<std::string> PluginProcess::take_notes() {
 
 namespace {
 
-// Parameters without marks, and the tile plan if they have one.
+// Puts the parameters without marks, and the tile plan if they have one.
 void put_params(MessageWriter& request, std::string_view op, const void* params, std::size_t size,
                 std::size_t seed = kNoSeed) {
   Bytes bytes = without_marks(params, size);
@@ -239,7 +242,11 @@ MessageReader PluginProcess::call_entry(RemoteCall call, std::size_t position, c
   MessageWriter request;
   request.put(entry_of_op_[position]);
   put_params(request, name_at(position), params, param_bytes(position));
-  return connection().call(call, request);
+  try {
+    return connection().call(call, request);
+  } catch (const Died& death) {  // here the plug-in's host code runs
+    throw Died(fmt::format("{}, in a call of {}", death.what(), name_at(position)));
+  }
 }
 
 plumb_status PluginProcess::call_own(OwnKernelCall call, std::size_t position, const void* params) {
@@ -280,7 +287,7 @@ void PluginProcess::destroy_state(std::size_t position, void* state) noexcept {
   request.put(entry_of_op_[position]).put<std::uint64_t>(reinterpret_cast<std::uintptr_t>(state));
   try {
     connection().call(RemoteCall::state_destroy, request);
-  } catch (const std::exception&) {  // has been reported, by the call that found it
+  } catch (const std::exception&) {  // reported before, by the call that found it
   }
 }
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Calls that are changed on their way to plumb's own kernel: what wrappers of kernels lose, mix up
-// or decide for themselves.
+// Faults of the wrappers around kernels: parameters of a call are changed before plumb's own kernel
+// gets them.
 #pragma once
 
 #include <plumb/ops/hyper_connection.h>
+#include <plumb/ops/indexer.h>
 #include <plumb/ops/sparse_mla.h>
 #include <plumb/ops/top_k.h>
 
@@ -22,7 +23,7 @@ struct HcEpsLost {
   static void change(Params& p) { p.hc_eps = 0; }
 };
 
-// States are always e4m3fn. As fnuz their codes are worth half.
+// The extra cache is always e4m3fn. Read as e4m3fnuz, its codes have half their value.
 struct FnReadAsFnuz {
   using Params = plumb_sparse_mla_decode_params;
   static constexpr const char* op = "sparse_mla_decode";
@@ -33,7 +34,8 @@ struct OneDialectForBoth {
   static constexpr const char* op = "sparse_mla_decode";
   static void change(Params& p) { p.extra_cache.dialect = p.main_cache.dialect; }
 };
-// The prefill's wrapper has no flag at all.
+// The gather kernel of the prefill always gets e4m3fn, as from a wrapper that does not pass on the
+// cache's FP8 dialect.
 struct DialectDroppedByGather {
   using Params = plumb_dequantize_and_gather_k_cache_params;
   static constexpr const char* op = "dequantize_and_gather_k_cache";
@@ -46,7 +48,8 @@ struct StridesSwapped {
   static void change(Params& p) { std::swap(p.residual_token_stride, p.residual_slot_stride); }
 };
 
-// 1024 tokens of a served model are 8 of the small geometry.
+// Runs fewer Sinkhorn iterations for many tokens. More than 8 tokens of the small geometry stand
+// for more than 1024 of a served model.
 struct LessExactFromManyTokens {
   using Params = plumb_mhc_fused_post_pre_params;
   static constexpr const char* op = "mhc_fused_post_pre";
@@ -61,7 +64,22 @@ struct StartsTakenForEnds {
   static void change(Params& p) { p.row_ends = p.row_starts; }
 };
 
-// The entry of plumb's own table whose calls `Fault` changes.
+// The planner of an attention over two caches gets the lengths of one cache only.
+struct PlanWithoutExtra {
+  using Params = plumb_get_decoding_sched_meta_params;
+  static constexpr const char* op = "get_decoding_sched_meta";
+  static void change(Params& p) {
+    p.extra_topk = 0;
+    p.extra_topk_length = p.extra_topk_indptr = nullptr;
+  }
+};
+struct LastKeyNotGathered {
+  using Params = plumb_cp_gather_indexer_k_quant_cache_params;
+  static constexpr const char* op = "cp_gather_indexer_k_quant_cache";
+  static void change(Params& p) { --p.keys; }
+};
+
+// An entry of plumb's own table. `Fault` changes its calls.
 template <class Fault, bool simulated>
 struct ChangedCall {
   static const device::OpEntry* original() {
@@ -80,7 +98,7 @@ struct ChangedCall {
   }
 };
 
-// In a build without CUDA both are the simulated ones.
+// In a build without CUDA both entries are simulated ones.
 template <class Fault>
 Replacement changed() {
   return {ChangedCall<Fault, true>::entry(), ChangedCall<Fault, false>::entry()};

@@ -11,15 +11,16 @@ namespace {
 
 std::vector<DecodeFault> make_faults() {
   std::vector<DecodeFault> all;
-  for (const auto& make : {faults_of_42604, faults_of_42982, faults_of_43746, faults_of_42810,
-                           faults_of_42444, faults_of_hazards, faults_of_requests}) {
+  for (const auto& make :
+       {faults_of_42604, faults_of_42982, faults_of_43746, faults_of_42810, faults_of_42444,
+        faults_of_hazards, faults_of_requests, faults_of_kernel_plans}) {
     const std::vector<DecodeFault> some = make();
     all.insert(all.end(), some.begin(), some.end());
   }
   return all;
 }
 
-// As many experts as are served, so that scores lie close together.
+// As many experts as a served model has, so that scores are close together.
 DecodeSetup with_256_experts(DecodeSetup setup) {
   setup.geometry.experts = 256;
   setup.geometry.experts_per_token = 8;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// vLLM #42444: the attention's plan, made by the first call that gets a state, and what of it a
-// graph contains.
+// vLLM #42444: the attention's plan, which the first call with a state makes. A graph may or may
+// not contain the planner.
 #include "faults/decode/decode_fault_lists.h"
 #include "faults/decode/graph_policies.h"
 #include "faults/decode/injections.h"
@@ -19,14 +19,14 @@ DecodeFault capture_fault(std::string name, std::string stands_for, Detector see
                           Detector blind) {
   return {std::move(name),
           std::move(stands_for),
-          "sparse_mla_decode",
+          "get_decoding_sched_meta",
           seen_by,
           blind,
           kSteady,
           policy<Policy>(&Policies::capture)};
 }
 
-// So that long rows have more blocks of candidates than short ones.
+// With top 80, long rows have more blocks of candidates than short ones.
 DecodeSetup with_top_80(DecodeSetup setup) {
   setup.geometry.top_k = 80;
   return setup;
@@ -43,10 +43,10 @@ std::vector<DecodeFault> faults_of_42444() {
                                     "vLLM #36611: the planner runs once, in front of the graph",
                                     Detector::path, Detector::inputs),
       {"plan_kept_between_steps", "vLLM #42982: V4's plan is that of the step before",
-       "sparse_mla_decode", Detector::reference, Detector::address, kPermuted,
+       "get_decoding_sched_meta", Detector::metadata, Detector::address, kPermuted,
        both(policy<StateKept>(&Policies::capture, GraphMode::piecewise), with_top_80)},
       {"one_plan_for_all_kinds", "vLLM #42982: V4's plan does not know the kind of layer",
-       "sparse_mla_decode", Detector::reference, Detector::eager, kSteady,
+       "get_decoding_sched_meta", Detector::metadata, Detector::eager, kSteady,
        policy<OnePlanForAllKinds>(&Policies::layers)},
       capture_fault<FreshStateFreed>(
           "captured_state_freed",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// vLLM #42982: the metadata builder of V3.2 on ROCm. A plan that is kept as long as a key is the
-// same, and persistent buffers of which a step rewrites what it needs.
+// vLLM #42982: the metadata builder of V3.2 on ROCm. A plan is kept as long as its key is the same,
+// and a step rewrites only the parts of persistent buffers that it needs.
 #include "faults/decode/decode_fault_lists.h"
 #include "faults/decode/injections.h"
 #include "faults/decode/v32_policies.h"
@@ -29,11 +29,12 @@ Inject buffers() {
 
 DecodeFault plan_fault(std::string name, std::string stands_for, ScheduleShape schedule,
                        Inject inject) {
-  return {std::move(name), std::move(stands_for), "tile_plan", Detector::metadata, Detector::eager,
-          schedule,        std::move(inject)};
+  return {std::move(name),    std::move(stands_for), "get_decoding_sched_meta",
+          Detector::metadata, Detector::eager,       schedule,
+          std::move(inject)};
 }
 
-// Of steps whose requests end at the same lengths.
+// A fault that shows in steps whose requests end at the same lengths.
 DecodeFault uneven_fault(std::string name, std::string stands_for,
                          const ForgettingKey::Forget& forget) {
   return plan_fault(std::move(name), "vLLM #42982: " + std::move(stands_for), kSameEnds,
@@ -61,12 +62,12 @@ std::vector<DecodeFault> faults_of_42982() {
       uneven_fault("v32_key_without_longest", "equal totals with another longest query collide",
                    forget_longest),
       uneven_fault("v32_key_without_tokens", "other numbers of tokens collide", forget_tokens),
-      {"v32_key_frozen", "hazards 13: the key of the first step is kept", "tile_plan",
+      {"v32_key_frozen", "hazards 13: the key of the first step is kept", "get_decoding_sched_meta",
        Detector::metadata, Detector::path, kRandom, key(std::make_shared<FrozenKey>())},
       plan_fault("v32_builders_share_plan", "vLLM #42982: a second builder writes the plan",
                  kLongThereAndBack, key(std::make_shared<BuilderOfEachSize>())),
-      {"v32_plan_never_kept", "vLLM #42982: a cache that never hits", "tile_plan", Detector::cost,
-       Detector::metadata, kLonger, key(std::make_shared<NeverTheSameKey>())},
+      {"v32_plan_never_kept", "vLLM #42982: a cache that never hits", "get_decoding_sched_meta",
+       Detector::cost, Detector::metadata, kLonger, key(std::make_shared<NeverTheSameKey>())},
       buffer_fault("v32_tail_not_cleared", "ids of a larger step stay behind a smaller one",
                    Detector::reference, buffers<UnknownExtents>()),
       buffer_fault("v32_extent_not_updated", "a path does not say how far it reached",

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is wrong with a layer, its inputs and its memory, each as a policy in place of the right
-// one.
+// Errors of a layer, its inputs and its memory. Each is a policy in place of the right one.
 #pragma once
 
 #include <set>
@@ -21,13 +20,16 @@ struct OnePlanForAllKinds final : device::decode::LayerPolicy {
     return device::decode::Attention::window;
   }
 };
+struct PlannedBeforeLists final : device::decode::LayerPolicy {
+  bool plans_before_lists() const override { return true; }
+};
 struct RouterLogitsInBf16 final : device::decode::LayerPolicy {
   plumb_format router_logits() const override { return PLUMB_BF16; }
 };
 
 class ScratchOfEachCall final : public device::decode::ScratchPolicy {
  public:
-  // The first time with a spare, for a capture may ask the device for nothing.
+  // The first call leaves a spare piece, because a capture may not allocate from the device.
   void* take(void*, std::size_t bytes, device::CachingAllocator& memory) const override {
     void* const scratch = memory.allocate(bytes, "scratch of a call");
     if (spared_.insert(&memory).second) memory.free(memory.allocate(bytes, "spare scratch"));
@@ -54,17 +56,23 @@ struct LiveRowsSent final : device::decode::InputsPolicy {
 struct PaddingWritesSlot0 final : device::decode::InputsPolicy {
   std::int64_t padding_slot() const override { return 0; }
 };
-// seq_len - next_n + i + 1 of a request without tokens, which a kernel may read as unsigned.
+// Number of states of a padding row: -1 in place of 0, as seq_len - next_n + i + 1 gives for a
+// request without tokens. A kernel that reads it as unsigned gets a huge number.
 struct LengthBelowZero final : device::decode::InputsPolicy {
   std::int32_t padding_states() const override { return -1; }
 };
 struct PaddingHasALength final : device::decode::InputsPolicy {
   std::int32_t padding_length() const override { return 1; }
 };
+// So that what is left there is an earlier step's.
+struct KeyOffsetsKept final : device::decode::InputsPolicy {
+  bool sends_key_offsets(std::int64_t sent) const override { return sent < 12; }
+};
 struct StagingNotWaitedFor final : device::decode::InputsPolicy {
   bool waits_for_copies() const override { return false; }
 };
-// So that what is left there is an earlier step's: captures and requests that come are sends too.
+// The drafter's positions are sent 12 times and then no more, so that old positions remain.
+// Captures and new requests are sends too.
 struct DraftPositionsKept final : device::decode::InputsPolicy {
   bool sends_draft_positions(std::int64_t sent) const override { return sent < 12; }
 };

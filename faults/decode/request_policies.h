@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the host can get wrong about its requests, each as a policy in place of the right one.
+// Errors of the host with its requests. Each is a policy in place of the right one.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@ struct RejectedTokensCounted final : RequestPolicy {
 struct OneBlockMoreShared final : RequestPolicy {
   std::int64_t shared_blocks(std::int64_t whole) const override { return whole + 1; }
 };
-// A hit is counted up to the end of the block behind it.
+// A prefix hit counts one block of tokens too many as computed.
 struct HitCountsABlockMore final : RequestPolicy {
   std::int64_t hit_tokens(const device::decode::Geometry& geometry,
                           std::int64_t tokens) const override {
@@ -46,12 +46,26 @@ struct NothingGivenBack final : RequestPolicy {
   bool gives_back_at_end() const override { return false; }
 };
 
-// Rows that a plan has in common with the plan of the step before.
+// Number of rows that both this plan and the plan of the step before have.
 inline std::size_t common_rows(const StepPlan& before, const StepPlan& plan) {
   return static_cast<std::size_t>(std::min(before.live_requests, plan.live_requests));
 }
 
-// A length is what its request may have at most: a whole number of blocks.
+// Key ranges of a chunk continue after those of the previous chunk, although both use one
+// workspace.
+struct KeyOffsetsOfTheStep final : RequestPolicy {
+  void revise(const device::decode::Geometry&, const StepPlan&, StepPlan& plan) const override {
+    std::int32_t before = 0;
+    std::size_t offset = 0;
+    for (const auto& chunk : plan.prefill.chunks) {
+      for (std::int64_t i = 0; i <= chunk.requests; ++i)
+        plan.prefill.key_offsets[offset++] += before;
+      before += static_cast<std::int32_t>(chunk.keys);
+    }
+  }
+};
+
+// Each length is rounded up to a whole number of blocks.
 struct LengthsAreUpperBounds final : RequestPolicy {
   void revise(const device::decode::Geometry& geometry, const StepPlan&,
               StepPlan& plan) const override {
@@ -67,7 +81,7 @@ struct LengthsOneStepOld final : RequestPolicy {
     std::copy_n(before.seq_lens.begin(), common_rows(before, plan), plan.seq_lens.begin());
   }
 };
-// Lengths are sent again when the number of tokens changes: a hit changes the one only.
+// Lengths are sent only if the number of tokens has changed. A prefix hit changes lengths alone.
 struct LengthsOfAsManyTokens final : RequestPolicy {
   void revise(const device::decode::Geometry&, const StepPlan& before,
               StepPlan& plan) const override {
@@ -86,7 +100,7 @@ struct TablesStayInTheirRows final : RequestPolicy {
     }
   }
 };
-// Only blocks that a row did not have are written into its table.
+// A table entry that had a block in the step before keeps it.
 struct TablesKeepEarlierBlocks final : RequestPolicy {
   void revise(const device::decode::Geometry& geometry, const StepPlan& before,
               StepPlan& plan) const override {
@@ -103,7 +117,7 @@ struct SlotsOfTheRowBefore final : RequestPolicy {
     std::rotate(first, first + (plan.live_tokens - 1), first + plan.live_tokens);
   }
 };
-// One position for all tokens of a request.
+// All tokens of a request have the position of the first one.
 struct PositionsOfTheFirstToken final : RequestPolicy {
   void revise(const device::decode::Geometry&, const StepPlan&, StepPlan& plan) const override {
     for (std::size_t row = 0; row < static_cast<std::size_t>(plan.live_requests); ++row) {
@@ -117,7 +131,7 @@ struct DrafterGetsTheCurrentToken final : RequestPolicy {
     plan.next_token_keys = plan.token_keys;
   }
 };
-// A state is written with the token behind its last one.
+// A compressed state is written one token late: with the token after its last one.
 struct StateSlotsOneTokenLate final : RequestPolicy {
   void revise(const device::decode::Geometry&, const StepPlan&, StepPlan& plan) const override {
     auto& slots = plan.slot_mapping[static_cast<std::size_t>(device::decode::Cache::c4a)];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What V3.2's metadata builder can get wrong, each as a policy in place of the right one.
+// Errors of V3.2's metadata builder. Each is a policy in place of the right one.
 #pragma once
 
 #include <functional>
@@ -10,7 +10,8 @@
 
 namespace plumb::cases {
 
-// The right key of a step of which something is forgotten.
+// A plan key that ignores some values of the step, so steps that differ only in these values share
+// a plan.
 class ForgettingKey final : public device::decode::PlanKeyPolicy {
  public:
   using Forget = std::function<void(device::decode::KeyedStep&)>;
@@ -26,7 +27,7 @@ class ForgettingKey final : public device::decode::PlanKeyPolicy {
 };
 inline void forget_lengths(device::decode::KeyedStep& step) { step.lengths.clear(); }
 inline void forget_query_lens(device::decode::KeyedStep& step) { step.query_lens.clear(); }
-// Of AITER's key, which has no query lengths.
+// AITER's key has no query lengths, so these are forgotten too.
 inline void forget_longest(device::decode::KeyedStep& step) {
   forget_query_lens(step);
   step.max_query_len = 0;
@@ -35,7 +36,7 @@ inline void forget_tokens(device::decode::KeyedStep& step) {
   forget_query_lens(step);
   step.tokens = 0;
 }
-// Equal totals collide.
+// The key has the sum of the lengths: steps with different lengths and equal sums share a plan.
 inline void sum_lengths(device::decode::KeyedStep& step) {
   std::int32_t sum = 0;
   for (const std::int32_t length : step.lengths) sum += length;
@@ -50,12 +51,16 @@ class NeverTheSameKey final : public device::decode::PlanKeyPolicy {
   mutable std::int64_t steps_ = 0;
 };
 
-// Of the first step: what was planned for it does for all.
+// All steps have the key of the first step, so its plan is kept.
 struct FrozenKey final : device::decode::PlanKeyPolicy {
   Key key(const device::decode::KeyedStep&) const override { return {}; }
 };
 
-// A builder for each size, and one set of buffers for all.
+struct PlanOfEarlierRanges final : device::decode::PlanKeyPolicy {
+  bool plans_earlier_ranges() const override { return true; }
+};
+
+// One builder for each number of tokens. All builders write the same set of buffers.
 struct BuilderOfEachSize final : device::decode::PlanKeyPolicy {
   std::int64_t builder(const device::decode::StepPlan& plan) const override { return plan.tokens; }
 };
@@ -63,7 +68,7 @@ struct BuilderOfEachSize final : device::decode::PlanKeyPolicy {
 struct UnknownExtents final : device::decode::PagedBufferPolicy {
   Extents extents(const device::decode::StepPlan&) const override { return Extents::unknown; }
 };
-// The path of padded steps forgets to say how far it reached.
+// The code for padded steps does not store how far it reached.
 struct ExtentsLostWithPadding final : device::decode::PagedBufferPolicy {
   Extents extents(const device::decode::StepPlan& plan) const override {
     return plan.tokens > plan.live_tokens ? Extents::lost : Extents::kept;

@@ -25,7 +25,7 @@ namespace plumb::cases {
 
 namespace {
 
-constexpr std::string_view kPlatform = "sim-sm90";  // whose scalars decide what is common
+constexpr std::string_view kPlatform = "sim-sm90";  // its scalars decide which value is common
 constexpr std::size_t kMostInt32 = std::size_t{1} << 31, kMostUint32 = std::size_t{1} << 32;
 constexpr std::int64_t kMultiples[] = {2, 4, 8, 16, 32, 64, 128, 256};
 
@@ -96,7 +96,7 @@ T most_common(const std::vector<T>& values) {
   return std::ranges::max_element(counts, {}, [](const auto& one) { return one.second; })->first;
 }
 
-// `dense`: a multiple of what lies inside, as the table's formulas for the tensor say.
+// LazyKind::dense: the stride is the extent of the inner dimensions, by the table's formulas.
 void make_dense(const OpTable& table, const std::string& member, const FormulaValues& values,
                 void* params) {
   for (const OpTable::Field& field : table.fields()) {
@@ -114,7 +114,8 @@ void make_dense(const OpTable& table, const std::string& member, const FormulaVa
   }
 }
 
-// What the kernel takes for the scalars of a launch. `first`: those of the first launch.
+// Changes the scalars of a launch to those that the kernel assumes. `first`: the parameters of the
+// first launch.
 void change_scalars(const LazyKernel& kernel, const OpTable& table, const FormulaValues& values,
                     const void* first, void* params) {
   const TableScalar* const scalar = find_scalar(table, kernel.member);
@@ -137,21 +138,28 @@ void change_scalars(const LazyKernel& kernel, const OpTable& table, const Formul
       if (whole > 0) member.set_integer(params, whole);
       return;
     }
+    case LazyKind::one_less:
+    case LazyKind::one_more: member.set_integer(params, kernel.number); return;
+    case LazyKind::zero: member.set_real(params, 0); return;
+    case LazyKind::one: member.set_real(params, 1); return;
+    case LazyKind::squared:
+      member.set_real(params, member.real(params) * member.real(params));
+      return;
     default: return;
   }
 }
 
 bool is_of_tensor(LazyKind kind) { return kind >= LazyKind::absent; }
 
-// The lazy kernel of this process.
+// The lazy kernel that replaces plumb's own in this process, and the case that runs.
 struct Current {
   const OpDefinition* op = nullptr;
   LazyKernel kernel;
   plumb_status (*right)(const void*) = nullptr;
-  Row row;                         // of the case that runs
-  std::optional<TensorSpec> spec;  // of the tensor in it
+  Row row;                         // row of the case that runs
+  std::optional<TensorSpec> spec;  // the patched tensor in that case
   std::mutex mutex;
-  std::vector<std::byte> first;  // as freeze_launch has it
+  std::vector<std::byte> first;  // parameters of the first launch, made by freeze_launch
 };
 Current& current() {
   static Current only;
@@ -164,7 +172,7 @@ std::optional<TensorPatch> patch_of(const LazyKernel& kernel, const void* params
   for (LaunchArgument& argument : launch_arguments(*current().op, params, everything)) {
     auto* tensor = std::get_if<LaunchTensor>(&argument.value);
     if (argument.name != kernel.member || tensor == nullptr) continue;
-    // A call alone does not know how large a cache or a block table is.
+    // A call does not say how large a cache or a block table is, so the case says it.
     tensor->shape = spec->shape;
     tensor->strides = spec->strides;
     return TensorPatch::of(*tensor, kernel.kind, *spec);
@@ -218,13 +226,20 @@ plumb_status launch_lazy(const void* params) {
   return now.right(changed);
 }
 
-// Kernels of another value of a choice are tried by the table of contracts, which says for each
-// pair of values what tells them apart (cases/studies/contract_table.h).
+// Least value that the op takes. 1 if nothing says it: a kernel may divide by the scalar.
+std::int64_t least_of(const OpDefinition& op, const TableScalar& scalar) {
+  if (std::holds_alternative<WordChoices>(scalar.value)) return 0;
+  const auto found = std::ranges::find(op.parameters, scalar.member.name, &Parameter::name);
+  return found == op.parameters.end() ? 1 : found->least;
+}
+
+// Choices have no lazy kernels. The table of contracts tries kernels with another value of a
+// choice, and says for each pair of values which rows see the difference
+// (cases/studies/contract_table.h).
 bool is_choice(const OpDefinition& op, const TableScalar& scalar) {
   if (std::holds_alternative<FloatOfChoice>(scalar.value)) return true;
   const auto* words = std::get_if<WordChoices>(&scalar.value);
-  const auto is_it = [&](const ContractChoice& choice) { return choice.name == words->parameter; };
-  return words != nullptr && std::ranges::any_of(op.choices, is_it);
+  return words && std::ranges::count(op.choices, words->parameter, &ContractChoice::name) > 0;
 }
 
 void add_scalar(const OpDefinition& op, const TableScalar& scalar,
@@ -237,10 +252,9 @@ void add_scalar(const OpDefinition& op, const TableScalar& scalar,
   std::vector<double> reals;
   for (const RowScalars& row : rows) {
     if (!member.is_in(row.params.data())) continue;
-    if (member.type == MemberType::f32)
-      reals.push_back(member.real(row.params.data()));
-    else
-      integers.push_back(member.integer(row.params.data()));
+    const void* const params = row.params.data();
+    if (member.type == MemberType::f32) reals.push_back(member.real(params));
+    if (member.type != MemberType::f32) integers.push_back(member.integer(params));
   }
   if (!reals.empty()) add(LazyKind::common, 0, most_common(reals));
   if (!integers.empty()) add(LazyKind::common, most_common(integers));
@@ -270,7 +284,8 @@ void add_tensor(const OpDefinition& op, const TableTensor& tensor, std::vector<L
     }
     add(LazyKind::last_element);
   }
-  // Only where a row can place them that far: of a tensor without strides a launch uses all.
+  // Only for tensors whose rows a case can place far apart. Any other tensor would need 2^31
+  // elements in one launch.
   const bool is_far =
       !tensor.strides.empty() && find_scalar(*op.table, tensor.strides.front().text());
   if (!is_far && !tensor.shape.front().depends_on_engine()) return;
@@ -283,7 +298,7 @@ struct PlacedSpec {
   TensorSpec spec;
   std::size_t bytes = 0;
 };
-// Nothing: the row has none of this name.
+// Empty if the row has no tensor of this name.
 std::optional<PlacedSpec> spec_of(const LazyKernel& kernel, const Case& which,
                                   const std::string& platform) {
   const auto problem = which.op->make_problem(which.row, properties_of(platform));
@@ -298,9 +313,9 @@ std::optional<PlacedSpec> spec_of(const LazyKernel& kernel, const Case& which,
 
 std::string_view name_of(LazyKind kind) {
   constexpr std::string_view kNames[] = {
-      "common",       "first_call",    "dense",       "rounded_down", "absent",
-      "zeros",        "first_row",     "largest",     "last_row",     "last_column",
-      "last_element", "int32_offsets", "uint32_bytes"};
+      "common",  "first_call", "dense",       "rounded_down", "one_less",      "one_more",
+      "zero",    "one",        "squared",     "absent",       "zeros",         "first_row",
+      "largest", "last_row",   "last_column", "last_element", "int32_offsets", "uint32_bytes"};
   static_assert(std::size(kNames) == static_cast<std::size_t>(LazyKind::uint32_bytes) + 1);
   return kNames[static_cast<std::size_t>(kind)];
 }
@@ -314,7 +329,7 @@ std::string LazyKernel::name() const {
 std::vector<LazyKernel> lazy_kernels(const OpDefinition& op) {
   const std::vector<RowScalars> rows = rows_of_default_tier(op);
   std::vector<LazyKernel> all;
-  std::set<std::string> tensors;  // a tensor may have two forms
+  std::set<std::string> tensors;  // a tensor may have two fields
   for (const OpTable::Field& field : op.table->fields()) {
     if (const auto* scalar = std::get_if<TableScalar>(&field)) {
       if (!is_choice(op, *scalar)) add_scalar(op, *scalar, rows, all);
@@ -325,12 +340,34 @@ std::vector<LazyKernel> lazy_kernels(const OpDefinition& op) {
   return all;
 }
 
+std::vector<LazyKernel> near_values(const Case& which, const std::string& platform) {
+  const OpParams params = scalars_of(*which.op->table, which.row, properties_of(platform));
+  std::vector<LazyKernel> all;
+  for (const OpTable::Field& field : which.op->table->fields()) {
+    const auto* scalar = std::get_if<TableScalar>(&field);
+    if (scalar == nullptr || is_choice(*which.op, *scalar)) continue;
+    const StructMember& member = scalar->member;
+    if (!member.is_in(params.data()) || member.name.find("stride") != std::string::npos) continue;
+    const auto add = [&](LazyKind kind, std::int64_t number = 0) {
+      all.push_back({which.op->name, kind, member.name, number});
+    };
+    if (member.type == MemberType::f32) {
+      for (const auto kind : {LazyKind::zero, LazyKind::one, LazyKind::squared}) add(kind);
+      continue;
+    }
+    const std::int64_t value = member.integer(params.data());
+    if (value > least_of(*which.op, *scalar)) add(LazyKind::one_less, value - 1);
+    add(LazyKind::one_more, value + 1);
+  }
+  return all;
+}
+
 bool can_differ(const LazyKernel& kernel, const Case& which, const std::string& platform) {
   const OpTable& table = *which.op->table;
   const OpParams params = scalars_of(table, which.row, properties_of(platform));
   const FormulaValues values{.params = params.data(), .row = &which.row};
   if (is_of_tensor(kernel.kind)) {
-    // Runners beside each other have other rows too.
+    // Other runners of a concurrent case have other rows.
     if (which.scenario->mode == Scenario::Mode::concurrent) return false;
     const std::optional<PlacedSpec> placed = spec_of(kernel, which, platform);
     if (!placed) return false;

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Mutants of this family (faults/CMakeLists.txt says what the words mean). Text stands
-# between brackets.
+# Mutants of the kernels of this family. faults/CMakeLists.txt explains the arguments of
+# plumb_mutant(). FROM and TO are kernel text in brackets.
 
 plumb_mutant(compressed_slots_of_replayed_tokens
   OP compressed_slot_mapping FILE compressor/compressed_slot_mapping.cu
@@ -9,7 +9,7 @@ plumb_mutant(compressed_slots_of_replayed_tokens
   TO [[|| p.ratio > 0]]
   CASE compressed_slot_mapping/c4_seven_drafts/eager
   SAYS "expected -1, got"
-  WHY "a token whose own slot is -1 writes the state of its group once more")
+  WHY "a token without a slot of its own still gets the slot of its group's state")
 
 plumb_mutant(compressed_slots_own_slot_always_required
   OP compressed_slot_mapping FILE compressor/compressed_slot_mapping.cu
@@ -17,15 +17,15 @@ plumb_mutant(compressed_slots_own_slot_always_required
   TO [[return p.slot_mapping[token] >= 0;]]
   CASE compressed_slot_mapping/own_slot_ignored/eager
   SAYS "each wrong row is -1"
-  WHY "own slots are asked for where the engine does not")
+  WHY "a token without a slot of its own gets no compressed slot where own slots are ignored")
 
 plumb_mutant(compressed_slots_tail_kept
   OP compressed_slot_mapping FILE compressor/compressed_slot_mapping.cu
   FROM [[if (row < p.buffer_tokens)]]
   TO [[if (row < p.tokens)]]
   CASE compressed_slot_mapping/long_buffer/eager
-  SAYS "rows 8-307 of 308"
-  WHY "rows behind the tokens keep the slots of a larger batch (slot_map_tail_not_cleared)")
+  SAYS "300 of 308 rows (rows 8-307)"
+  WHY "rows behind the tokens keep the slots of a larger batch")
 
 plumb_mutant(compressed_slots_at_the_first_token
   OP compressed_slot_mapping FILE compressor/compressed_slot_mapping.cu
@@ -33,7 +33,7 @@ plumb_mutant(compressed_slots_at_the_first_token
   TO [[position % p.ratio != 0]]
   CASE compressed_slot_mapping/c4_chunk/eager
   SAYS "compressed_slots: "
-  WHY "the first token of a group closes it, not the last")
+  WHY "the first token of a group completes it, not the last")
 
 plumb_mutant(compressed_slots_of_positions
   OP compressed_slot_mapping FILE compressor/compressed_slot_mapping.cu
@@ -65,7 +65,7 @@ plumb_mutant(compressed_slots_table_packed
   TO [[request * (p.block_table_row_stride - 5)]]
   CASE compressed_slot_mapping/strided_table/eager
   SAYS "compressed_slots: "
-  WHY "rows of the block table lie as far apart as they have columns")
+  WHY "the stride of the block table is taken to be its number of columns")
 
 plumb_mutant(partial_states_ape_of_the_slot
   OP save_partial_states FILE compressor/save_partial_states.cu
@@ -73,7 +73,7 @@ plumb_mutant(partial_states_ape_of_the_slot
   TO [[slot % p.ratio]]
   CASE save_partial_states/c4_main/eager
   SAYS "differs from the projection"
-  WHY "the row of ape is that of the slot, not of the position (ape_of_slot)")
+  WHY "the row of ape is that of the slot's phase, not of the position's")
 
 plumb_mutant(partial_states_ape_twice
   OP save_partial_states FILE compressor/save_partial_states.cu
@@ -106,7 +106,7 @@ plumb_mutant(partial_states_of_padding_written
   TO [[slot = p.slot_mapping[token] < 0 ? 0 : p.slot_mapping[token];]]
   CASE save_partial_states/c4_main/full_graph
   SAYS "a byte that no token owns changed"
-  WHY "tokens without a slot go to slot 0 (state_of_padding_written)")
+  WHY "tokens without a slot are written to slot 0")
 
 plumb_mutant(partial_states_minus_one_only
   OP save_partial_states FILE compressor/save_partial_states.cu
@@ -114,7 +114,7 @@ plumb_mutant(partial_states_minus_one_only
   TO [[if (slot == -1) return;]]
   CASE save_partial_states/holes/eager
   SAYS "save_partial_states"
-  WHY "negative slots but -1 are written in front of the cache")
+  WHY "negative slots other than -1 are written, in front of the cache")
 
 plumb_mutant(partial_states_blocks_packed
   OP save_partial_states FILE compressor/save_partial_states.cu
@@ -122,7 +122,7 @@ plumb_mutant(partial_states_blocks_packed
   TO [[block * state.rows * state.row_stride_bytes +]]
   CASE save_partial_states/padded_blocks/eager
   SAYS "differs from the projection"
-  WHY "blocks lie as far apart as their rows take")
+  WHY "the block stride is taken to be the size of its rows")
 
 plumb_mutant(partial_states_block_offset_32_bits
   OP save_partial_states FILE compressor/save_partial_states.cu
@@ -154,7 +154,7 @@ plumb_mutant(compressed_rope_at_the_closing_token
   TO [[p.cos_sin + position * kRopeDim]]
   CASE compress_norm_rope_insert/c4_main/eager
   SAYS "cache.rope: "
-  WHY "the angle is that of the token that closes the group (compress_rope_at_boundary)")
+  WHY "the RoPE angle is that of the group's last position, not its first")
 
 plumb_mutant(compressed_rope_at_the_state_number
   OP compress_norm_rope_insert FILE compressor/compress_norm_rope_insert.cu
@@ -162,7 +162,7 @@ plumb_mutant(compressed_rope_at_the_state_number
   TO [[p.cos_sin + position / p.ratio * kRopeDim]]
   CASE compress_norm_rope_insert/c128_main/eager
   SAYS "cache.rope: "
-  WHY "the angle is that of the state's number (compress_rope_at_index)")
+  WHY "the RoPE angle is that of the state's number, not of a position")
 
 plumb_mutant(compressed_overlap_halves_swapped
   OP compress_norm_rope_insert FILE compressor/compress_norm_rope_insert.cu
@@ -170,7 +170,7 @@ plumb_mutant(compressed_overlap_halves_swapped
   TO [[p.overlap && i < p.ratio]]
   CASE compress_norm_rope_insert/c4_indexer/eager
   SAYS "cache.codes: "
-  WHY "the group that is closed has the half of the group in front of it")
+  WHY "the two groups of a window have each other's half of the channels")
 
 plumb_mutant(compressed_overlap_of_own_halves
   OP compress_norm_rope_insert FILE compressor/compress_norm_rope_insert.cu
@@ -178,7 +178,7 @@ plumb_mutant(compressed_overlap_of_own_halves
   TO [[p.overlap != 0]]
   CASE compress_norm_rope_insert/c4_main/eager
   SAYS "cache.codes: "
-  WHY "both groups of a window have the second half (overlap_of_same_group)")
+  WHY "both groups of a window have the second half")
 
 plumb_mutant(compressed_first_group_repeats_position_0
   OP compress_norm_rope_insert FILE compressor/compress_norm_rope_insert.cu
@@ -188,7 +188,7 @@ plumb_mutant(compressed_first_group_repeats_position_0
     const std::int64_t position = window.first + i < 0 ? 0 : window.first + i;]]
   CASE compress_norm_rope_insert/first_groups/eager
   SAYS "cache.codes: "
-  WHY "positions in front of the sequence are read (first_group_reads_block_0)")
+  WHY "positions in front of the sequence are read")
 
 plumb_mutant(compressed_window_of_the_chunk
   OP compress_norm_rope_insert FILE compressor/compress_norm_rope_insert.cu
@@ -204,7 +204,7 @@ plumb_mutant(compressed_window_without_its_last_token
   TO [[i < window.positions - 1; ++i]]
   CASE compress_norm_rope_insert/c128_main/eager
   SAYS "cache.codes: "
-  WHY "the token that closes the group has no part in it: its state is saved afterwards")
+  WHY "the token that completes a group is not part of its window")
 
 plumb_mutant(compressed_state_by_batch_row
   OP compress_norm_rope_insert FILE compressor/compress_norm_rope_insert.cu
@@ -212,7 +212,7 @@ plumb_mutant(compressed_state_by_batch_row
   TO [[token % 2 * p.block_table_row_stride]]
   CASE compress_norm_rope_insert/c4_three_drafts/eager
   SAYS "cache."
-  WHY "blocks are those of a row of the batch, not of the token's request (state_by_batch_row)")
+  WHY "blocks are looked up by the token's number modulo 2 instead of by its request")
 
 plumb_mutant(compressed_ape_twice
   OP compress_norm_rope_insert FILE compressor/compress_norm_rope_insert.cu
@@ -238,7 +238,7 @@ plumb_mutant(compressed_softmax_not_normalised
   TO [[return sum;]]
   CASE compress_norm_rope_insert/c4_indexer/eager
   SAYS "cache.codes: "
-  WHY "weights of a channel do not add up to 1. A norm does not hide it")
+  WHY "softmax weights of a channel do not add up to 1, which the norm does not hide")
 
 plumb_mutant(compressed_norm_left_out
   OP compress_norm_rope_insert FILE compressor/compress_norm_rope_insert.cu
@@ -246,7 +246,7 @@ plumb_mutant(compressed_norm_left_out
   TO [[normed[d] = states[i] *]]
   CASE compress_norm_rope_insert/c4_rows/eager
   SAYS "cache.rows: "
-  WHY "states are not normalised (norm_skipped)")
+  WHY "states are not normalised")
 
 plumb_mutant(compressed_eps_lost
   OP compress_norm_rope_insert FILE compressor/compress_norm_rope_insert.cu
@@ -254,7 +254,7 @@ plumb_mutant(compressed_eps_lost
   TO [[rsqrt_approx(mean + 0 * p.eps)]]
   CASE compress_norm_rope_insert/small_kv/eager
   SAYS "cache."
-  WHY "eps is left out")
+  WHY "eps is missing")
 
 plumb_mutant(compressed_norm_rounded_before_the_rotation
   OP compress_norm_rope_insert FILE compressor/compress_norm_rope_insert.cu
@@ -262,7 +262,7 @@ plumb_mutant(compressed_norm_rounded_before_the_rotation
   TO [[stored_bf16(states[i] * r * load_bf16(p.weight[d]));]]
   CASE compress_norm_rope_insert/c4_main/eager
   SAYS "cache.rope: "
-  WHY "channels are rounded to bf16 in front of the rotation as well")
+  WHY "channels are also rounded to bf16 before the rotation")
 
 plumb_mutant(compressed_every_token_closes
   OP compress_norm_rope_insert FILE compressor/compress_norm_rope_insert.cu
@@ -270,7 +270,7 @@ plumb_mutant(compressed_every_token_closes
   TO [[|| position < 0) return;]]
   CASE compress_norm_rope_insert/c4_three_drafts/eager
   SAYS "a byte that no token owns changed"
-  WHY "tokens inside of a group write a state")
+  WHY "tokens inside of a group write a state too")
 
 plumb_mutant(compressed_states_of_unsaved_tokens
   OP compress_norm_rope_insert FILE compressor/compress_norm_rope_insert.cu
@@ -278,7 +278,7 @@ plumb_mutant(compressed_states_of_unsaved_tokens
   TO [[]]
   CASE compress_norm_rope_insert/c4_indexer/eager
   SAYS "a byte that no token owns changed"
-  WHY "a token without a slot in the state cache writes a state")
+  WHY "a token without a slot in the state cache still writes a state")
 
 plumb_mutant(compressed_floor_on_amax
   OP compress_norm_rope_insert FILE compressor/compress_norm_rope_insert.cu
@@ -286,7 +286,7 @@ plumb_mutant(compressed_floor_on_amax
   TO [[if (of_scale && amax < kLeast) scale = kLeast / kLargestCode;]]
   CASE compress_norm_rope_insert/small_weights_scale_floor/eager
   SAYS "cache.scales: "
-  WHY "the floor is that of amax (compress_floor_on_amax)")
+  WHY "the floor applies to amax instead of the scale")
 
 plumb_mutant(compressed_floor_on_scale
   OP compress_norm_rope_insert FILE compressor/compress_norm_rope_insert.cu
@@ -294,7 +294,7 @@ plumb_mutant(compressed_floor_on_scale
   TO [[&& p.cache.page > 0;]]
   CASE compress_norm_rope_insert/small_weights/eager
   SAYS "cache.scales: "
-  WHY "the floor is that of the scale where it is that of amax")
+  WHY "the floor applies to the scale instead of amax")
 
 plumb_mutant(compressed_pad_byte_stale
   OP compress_norm_rope_insert FILE compressor/compress_norm_rope_insert.cu
@@ -302,7 +302,7 @@ plumb_mutant(compressed_pad_byte_stale
   TO [[thread_index() == groups && p.pad != PLUMB_PAD_ZERO]]
   CASE compress_norm_rope_insert/c4_main/eager
   SAYS "cache.pad: "
-  WHY "the byte behind the scales keeps what it held")
+  WHY "the byte behind the scales is not written")
 
 plumb_mutant(compressed_indexer_scale_of_offset_0
   OP compress_norm_rope_insert FILE compressor/compress_norm_rope_insert.cu
@@ -310,7 +310,7 @@ plumb_mutant(compressed_indexer_scale_of_offset_0
   TO [[p.cache.page * p.head_dim)[0 * to.offset]]
   CASE compress_norm_rope_insert/c4_indexer/eager
   SAYS "cache.scales: "
-  WHY "each scale of a page goes to its first place")
+  WHY "all scales of a page are written to its first place")
 
 plumb_mutant(compressed_state_blocks_packed
   OP compress_norm_rope_insert FILE compressor/compress_norm_rope_insert.cu
@@ -318,7 +318,7 @@ plumb_mutant(compressed_state_blocks_packed
   TO [[block * p.states.rows * p.states.row_stride_bytes]]
   CASE compress_norm_rope_insert/padded_states/eager
   SAYS "cache."
-  WHY "blocks of the state cache lie as far apart as their rows take")
+  WHY "the block stride of the state cache is taken to be the size of its rows")
 
 plumb_mutant(compressed_state_offset_32_bits
   OP compress_norm_rope_insert FILE compressor/compress_norm_rope_insert.cu

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Mutants that only calls side by side show: memory that all calls of a kernel have in common. Alone
-# they pass every other case (tests/cases/concurrent_test.cpp). faults/CMakeLists.txt says what the
-# words mean. Text stands between brackets.
+# Mutants that only concurrent calls show: all calls of a kernel share memory that each call needs for
+# itself. They pass every case without concurrency (tests/cases/concurrent_test.cpp).
+# faults/CMakeLists.txt explains the arguments of plumb_mutant(). FROM and TO are kernel text in
+# brackets.
 
 plumb_mutant(rms_norm_scratch_of_all_calls
   OP rms_norm FILE norm/rms_norm.cu
@@ -10,7 +11,7 @@ plumb_mutant(rms_norm_scratch_of_all_calls
   TO [[static float wave_partials[kMostWavesOfRowNorm];]]
   CASE rms_norm/v4_pro_hidden/concurrent
   SAYS "of 4, step"
-  WHY "the partial sums of a row lie in one global buffer")
+  WHY "the partial sums of a row lie in one global buffer, which all calls share")
 
 plumb_mutant(top_k_scratch_of_all_calls
   OP top_k_per_row_decode FILE top_k/top_k_per_row_decode.cu
@@ -18,7 +19,7 @@ plumb_mutant(top_k_scratch_of_all_calls
   TO [[static TopKShared global; TopKShared* const shared = &global;]]
   CASE top_k_per_row_decode/k512_around_k/concurrent
   SAYS "of 4, step"
-  WHY "the histogram of a row lies in one global buffer")
+  WHY "the histogram of a row lies in one global buffer, which all calls share")
 
 plumb_mutant(ragged_rows_handed_out_to_all_calls
   OP build_ragged_indices_from_dense FILE metadata/build_ragged_indices_from_dense.cu
@@ -34,4 +35,4 @@ plumb_mutant(ragged_rows_handed_out_to_all_calls
   std::int32_t end]]
   CASE build_ragged_indices_from_dense/swa_window/concurrent
   SAYS "of 4, step"
-  WHY "blocks take their row from one global counter")
+  WHY "blocks take their row from one global counter, which all calls share")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Mutants of this family (faults/CMakeLists.txt says what the words mean). Text stands
-# between brackets.
+# Mutants of the kernels of this family. faults/CMakeLists.txt explains the arguments of
+# plumb_mutant(). FROM and TO are kernel text in brackets.
 
 plumb_mutant(mhc_pre_mixes_not_rounded
   OP mhc_pre FILE hyper_connection/mhc_pre.cu
@@ -24,7 +24,7 @@ plumb_mutant(mhc_mean_square_over_hidden
   FROM [[static_cast<float>(p.depth)]]
   TO [[static_cast<float>(p.hidden)]]
   CASE mhc_pre/rows_17/eager
-  SAYS "rows 0-16 of 17"
+  SAYS "17 of 17 rows (rows 0-16)"
   WHY "the mean square is taken over H instead of 4 H")
 
 plumb_mutant(mhc_row_sum_unguarded
@@ -32,7 +32,7 @@ plumb_mutant(mhc_row_sum_unguarded
   FROM [[if (lane_index() < kRowsPerWave && tile_row < rows_in_tile) {]]
   TO [[if (tile_row < rows_in_tile) {]]
   CASE mhc_pre/rows_64/eager
-  SAYS "partial_square_sums: norm of rows"
+  SAYS "partial_square_sums: L2 norm wrong in "
   WHY "every lane stores a row sum, so waves overwrite the rows of later waves (aiter #3033)")
 
 plumb_mutant(mhc_comb_transposed
@@ -40,7 +40,7 @@ plumb_mutant(mhc_comb_transposed
   FROM [=[comb[kStreams * m + n] *]=]
   TO [=[comb[kStreams * n + m] *]=]
   CASE mhc_post/flash_two_tokens/eager
-  SAYS "elements in rows 0-7 of 8"
+  SAYS "in 8 of 8 rows (rows 0-7)"
   WHY "the residual is mixed by the transposed matrix")
 
 plumb_mutant(hc_head_without_eps
@@ -48,24 +48,24 @@ plumb_mutant(hc_head_without_eps
   FROM [[sigmoid(mix * p.scale[0] + p.base[j]) + p.hc_eps;]]
   TO [[sigmoid(mix * p.scale[0] + p.base[j]);]]
   CASE hc_head/closed_gates/eager
-  SAYS "elements in rows 0-23 of 24"
-  WHY "hc_eps is lost (vLLM #42604)")
+  SAYS "in 24 of 24 rows (rows 0-23)"
+  WHY "hc_eps is missing (vLLM #42604)")
 
 plumb_mutant(mhc_fused_always_rounds
   OP mhc_fused_post_pre FILE hyper_connection/mhc_fused_post_pre.cu
   FROM [[return x;]]
   TO [[return load_bf16(store_bf16(x));]]
   CASE mhc_fused_post_pre/rows_16/eager
-  SAYS "in rows 0-63 of 64"
-  WHY "sums of 16 tokens are of rounded streams: all rows of all 4 splits")
+  SAYS "in 64 of 64 rows (rows 0-63)"
+  WHY "sums of 16 tokens use rounded streams: all rows of all 4 splits are wrong")
 
 plumb_mutant(mhc_fused_switches_late
   OP mhc_fused_post_pre FILE hyper_connection/mhc_fused_post_pre.cu
   FROM [[p.tokens <= p.unrounded_rows]]
   TO [[p.tokens <= p.unrounded_rows + 1]]
   CASE mhc_fused_post_pre/rows_17/eager
-  SAYS "in rows 0-16 of 17"
-  WHY "sums of 17 tokens are of unrounded streams")
+  SAYS "in 17 of 17 rows (rows 0-16)"
+  WHY "sums of 17 tokens use unrounded streams")
 
 plumb_mutant(mhc_fused_multiplies_unrounded_streams
   OP mhc_fused_post_pre FILE hyper_connection/mhc_mixing.h
@@ -73,7 +73,7 @@ plumb_mutant(mhc_fused_multiplies_unrounded_streams
   TO [[x]]
   CASE mhc_fused_post_pre/bf16_split_16/eager
   SAYS "partial_mixes: "
-  WHY "the products are of the streams in fp32, where bf16 is declared")
+  WHY "products use streams in fp32, where bf16 is declared")
 
 plumb_mutant(mhc_fused_drops_low_weights
   OP mhc_fused_post_pre FILE hyper_connection/mhc_mixing.h
@@ -81,22 +81,22 @@ plumb_mutant(mhc_fused_drops_low_weights
   TO [[return high;]]
   CASE mhc_fused_post_pre/bf16_split_17/eager
   SAYS "partial_mixes: "
-  WHY "the second of the two bf16 numbers of each weight is left out")
+  WHY "products use only the first of the two bf16 numbers of each weight")
 
 plumb_mutant(mhc_fused_reads_old_streams
   OP mhc_fused_post_pre FILE hyper_connection/mhc_fused_post_pre.cu
   FROM [[mixing.streams = p.residual_out;]]
   TO [[mixing.streams = p.residual;]]
   CASE mhc_fused_post_pre/rows_16/full_graph
-  SAYS "in rows 0-15 of 16"
-  WHY "layer_input is made of the streams before mhc_post")
+  SAYS "in 16 of 16 rows (rows 0-15)"
+  WHY "layer_input is the gated sum of the streams before mhc_post")
 
 plumb_mutant(mhc_fused_comb_transposed
   OP mhc_fused_post_pre FILE hyper_connection/hyper_connection.h DECODE
   FROM [=[comb[kStreams * m + n] *]=]
   TO [=[comb[kStreams * n + m] *]=]
   CASE mhc_fused_post_pre/rows_17/composition
-  SAYS "residual_out: differs from mhc_post, mhc_pre in rows 0-67 of 68"
+  SAYS "residual_out: differs from mhc_post, mhc_pre in 68 of 68 rows (rows 0-67)"
   WHY "the streams are mixed by the transposed matrix; the plain mhc_post is right")
 
 plumb_mutant(mhc_broadcast_mean_over_all_streams
@@ -104,7 +104,7 @@ plumb_mutant(mhc_broadcast_mean_over_all_streams
   FROM [[static_cast<float>(p.depth)]]
   TO [[static_cast<float>(kStreams * p.hidden)]]
   CASE mhc_pre_broadcast/rows_17/eager
-  SAYS "in rows 0-16 of 17"
+  SAYS "in 17 of 17 rows (rows 0-16)"
   WHY "the sum over H is divided by 4 H")
 
 plumb_mutant(mhc_broadcast_slot_major
@@ -112,7 +112,7 @@ plumb_mutant(mhc_broadcast_slot_major
   FROM [[token * out.token_stride + n * out.slot_stride]]
   TO [[(n * p.tokens + token) * p.hidden]]
   CASE mhc_pre_broadcast/rows_17/full_graph
-  SAYS "residual_out: differs from the residual in rows 1-21, 23-44, 46-66 of 68"
+  SAYS "residual_out: differs from the residual in 64 of 68 rows (rows 1-21, 23-44, 46-66)"
   WHY "the streams are written as [4, tokens, hidden]")
 
 plumb_mutant(hc_head_mean_square_over_hidden
@@ -120,7 +120,7 @@ plumb_mutant(hc_head_mean_square_over_hidden
   FROM [[static_cast<float>(kStreams * p.hidden)]]
   TO [[static_cast<float>(p.hidden)]]
   CASE hc_head/rows_65/eager
-  SAYS "elements in rows 0-64 of 65"
+  SAYS "in 65 of 65 rows (rows 0-64)"
   WHY "the mean square is taken over H instead of 4 H")
 
 plumb_mutant(mhc_post_row_offset_of_one_stream
@@ -128,15 +128,15 @@ plumb_mutant(mhc_post_row_offset_of_one_stream
   FROM [[p.out + token * p.out_token_stride + n * p.out_slot_stride + h]]
   TO [[p.out + token * p.out_token_stride + (n ^ 1) * p.out_slot_stride + h]]
   CASE mhc_post/flash_two_tokens/eager
-  SAYS "elements in rows 0-7 of 8"
-  WHY "streams are stored in each other's places")
+  SAYS "in 8 of 8 rows (rows 0-7)"
+  WHY "streams 0 and 1, and streams 2 and 3, are stored in each other's places")
 
 plumb_mutant(mhc_broadcast_row_sum_unguarded
   OP mhc_pre_broadcast FILE hyper_connection/mhc_mixing.h DECODE SIMULATED
   FROM [[if (lane_index() < kRowsPerWave && tile_row < rows_in_tile) {]]
   TO [[if (tile_row < rows_in_tile) {]]
   CASE mhc_pre_broadcast/rows_17/eager
-  SAYS "elements in row 16 of 17"
+  SAYS "in 1 of 17 rows (row 16)"
   WHY "every lane stores a row sum, so waves overwrite the rows of later waves (aiter #3033)")
 
 plumb_mutant(mhc_norm_of_kept_columns_only

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Mutants of this family (faults/CMakeLists.txt says what the words mean). Text stands
-# between brackets.
+# Mutants of the kernels of this family. faults/CMakeLists.txt explains the arguments of
+# plumb_mutant(). FROM and TO are kernel text in brackets.
 
 plumb_mutant(ragged_negative_length
   OP build_ragged_indices_from_dense FILE metadata/build_ragged_indices_from_dense.cu
   FROM [[if (length < 0) return 0;]]
   TO [[if (length < 0) return static_cast<std::int32_t>(p.width);]]
   CASE build_ragged_indices_from_dense/one_column/eager
-  SAYS "indptr: rows 10-67 of 68 wrong"
-  WHY "lengths are compared as unsigned numbers: one below 0 becomes the width")
+  SAYS "indptr: 58 of 68 rows (rows 10-67) wrong"
+  WHY "lengths are compared as unsigned numbers: a negative one counts as the whole width")
 
 plumb_mutant(ragged_indptr_one_off
   OP build_ragged_indices_from_dense FILE metadata/ragged.h DECODE
@@ -18,8 +18,8 @@ plumb_mutant(ragged_indptr_one_off
   TO [[    indptr[row + 1] = end;
     end += length_of(row);]]
   CASE build_ragged_indices_from_dense/swa_window/eager
-  SAYS "indptr: rows 1-4 of 5 wrong"
-  WHY "indptr holds the sums of one row less")
+  SAYS "indptr: 4 of 5 rows (rows 1-4) wrong"
+  WHY "each entry of indptr leaves out the length of the last row before it")
 
 plumb_mutant(ragged_bound_inclusive
   OP build_ragged_indices_from_dense FILE metadata/build_ragged_indices_from_dense.cu
@@ -27,7 +27,7 @@ plumb_mutant(ragged_bound_inclusive
   TO [[index <= p.num_rows]]
   CASE build_ragged_indices_from_dense/holes_kept_bounded/eager
   SAYS "every wrong element is 4096 where -1 is expected"
-  WHY "the first slot behind the cache passes")
+  WHY "an entry equal to the bound num_rows counts as valid")
 
 plumb_mutant(ragged_row_offset_32_bits
   OP build_ragged_indices_from_dense FILE metadata/build_ragged_indices_from_dense.cu
@@ -42,23 +42,23 @@ plumb_mutant(ragged_holes_always_kept
   FROM [[p.holes == PLUMB_HOLES_KEPT ?]]
   TO [[p.rows > 0 ?]]
   CASE build_ragged_indices_from_dense/swa_window/eager
-  SAYS "indptr: row"
-  WHY "holes are copied for a reader that takes every entry for a slot")
+  SAYS "indptr: "
+  WHY "holes are copied where they have to be dropped")
 
 plumb_mutant(ragged_holes_always_dropped
   OP build_ragged_indices_from_dense FILE metadata/build_ragged_indices_from_dense.cu
   FROM [[p.holes == PLUMB_HOLES_KEPT ?]]
   TO [[p.rows < 0 ?]]
   CASE build_ragged_indices_from_dense/holes_kept/eager
-  SAYS "indptr: row"
-  WHY "entries move up where a reader takes the j-th entry for column j")
+  SAYS "indptr: "
+  WHY "holes are dropped, and entries move up, where holes have to be kept")
 
 plumb_mutant(graph_buffers_indptr_end_stale
   OP copy_ragged_to_graph_buffers FILE metadata/copy_ragged_to_graph_buffers.cu
   FROM [[i <= p.rows;]]
   TO [[i < p.rows;]]
   CASE copy_ragged_to_graph_buffers/swa_window/eager
-  SAYS "indptr_buffer: row 4 of 7 wrong"
+  SAYS "indptr_buffer: 1 of 7 rows (row 4) wrong"
   WHY "one entry of indptr too few is copied: the end of the last row is stale")
 
 plumb_mutant(graph_buffers_indptr_not_copied
@@ -66,8 +66,8 @@ plumb_mutant(graph_buffers_indptr_not_copied
   FROM [[p.indptr_buffer[i] = p.indptr[i];]]
   TO [[static_cast<void>(i);]]
   CASE copy_ragged_to_graph_buffers/rows_255/full_graph
-  SAYS "indptr_buffer: rows 0-255 of 258 wrong"
-  WHY "indices are refreshed, indptr is that of an earlier step (vLLM #42604)")
+  SAYS "indptr_buffer: 256 of 258 rows (rows 0-255) wrong"
+  WHY "indices are copied, indptr is not: it is that of an earlier step (vLLM #42604)")
 
 plumb_mutant(graph_buffers_capacity_copied
   OP copy_ragged_to_graph_buffers FILE metadata/copy_ragged_to_graph_buffers.cu
@@ -75,7 +75,7 @@ plumb_mutant(graph_buffers_capacity_copied
   TO [[: p.rows * p.max_per_row;]]
   CASE copy_ragged_to_graph_buffers/length/full_graph
   SAYS "entries behind the last of "
-  WHY "as many entries as there is room for are copied, not as many as there are")
+  WHY "the whole capacity is copied, where the length of the list is declared")
 
 plumb_mutant(graph_buffers_length_copied
   OP copy_ragged_to_graph_buffers FILE metadata/copy_ragged_to_graph_buffers.cu
@@ -83,7 +83,7 @@ plumb_mutant(graph_buffers_length_copied
   TO [[all ? p.indptr[p.rows] :]]
   CASE copy_ragged_to_graph_buffers/swa_window/full_graph
   SAYS "entries behind the last of "
-  WHY "as many entries as the list has are copied where the capacity is")
+  WHY "only the length of the list is copied, where the whole capacity is declared")
 
 plumb_mutant(global_topk_request_0
   OP compute_global_topk_ragged_indices_and_indptr
@@ -100,8 +100,8 @@ plumb_mutant(global_topk_counts_invalid_tokens
   FROM [[if (p.is_valid_token[token] != 0)]]
   TO [[if (p.is_valid_token != nullptr)]]
   CASE compute_global_topk_ragged_indices_and_indptr/one_position/eager
-  SAYS "lens: rows 13, 49 of 67 wrong"
-  WHY "tokens that are none of the batch get entries")
+  SAYS "lens: 2 of 67 rows (rows 13, 49) wrong"
+  WHY "invalid tokens get entries")
 
 plumb_mutant(global_topk_page_of_64
   OP compute_global_topk_ragged_indices_and_indptr FILE block_table.h
@@ -109,15 +109,15 @@ plumb_mutant(global_topk_page_of_64
   TO [[block * 64 + position % block_size]]
   CASE compute_global_topk_ragged_indices_and_indptr/block_of_53/eager
   SAYS "flat: these entries belong to tokens 0-3 of 4"
-  WHY "the block is scaled by a page size of its own")
+  WHY "the block number is multiplied by 64 instead of the block size")
 
 plumb_mutant(global_topk_dense_stride_for_columns
   OP compute_global_topk_indices_and_lens FILE metadata/compute_global_topk_indices_and_lens.cu
   FROM [[position / p.block_size < p.blocks_per_request]]
   TO [[position / p.block_size < p.block_table_row_stride]]
   CASE compute_global_topk_indices_and_lens/compacted_strided/eager
-  SAYS "lens: row"
-  WHY "bounds are those of the wider table that the block table is a view of")
+  SAYS "lens: "
+  WHY "the bounds check uses the stride of the block table instead of its columns")
 
 plumb_mutant(global_topk_dense_padded_with_0
   OP compute_global_topk_indices_and_lens FILE metadata/compute_global_topk_indices_and_lens.cu
@@ -125,23 +125,23 @@ plumb_mutant(global_topk_dense_padded_with_0
   TO [[out[j] = 0;]]
   CASE compute_global_topk_indices_and_lens/compacted/eager
   SAYS "every wrong element is 0 where -1 is expected"
-  WHY "0 stands behind the last slot, a slot like any other")
+  WHY "0, a valid slot, stands behind the last slot instead of -1")
 
 plumb_mutant(global_topk_dense_not_compacted
   OP compute_global_topk_indices_and_lens FILE metadata/compute_global_topk_indices_and_lens.cu
   FROM [[left = p.compaction == PLUMB_COMPACTION_LEFT;]]
   TO [[left = p.tokens < 0;]]
   CASE compute_global_topk_indices_and_lens/compacted/eager
-  SAYS "global_indices: row"
-  WHY "slots stay in their columns where the reader takes a prefix")
+  SAYS "global_indices: "
+  WHY "slots stay in their columns where compaction to the left is declared")
 
 plumb_mutant(global_topk_dense_always_compacted
   OP compute_global_topk_indices_and_lens FILE metadata/compute_global_topk_indices_and_lens.cu
   FROM [[left = p.compaction == PLUMB_COMPACTION_LEFT;]]
   TO [[left = p.tokens >= 0;]]
   CASE compute_global_topk_indices_and_lens/flash_topk_512/eager
-  SAYS "global_indices: row"
-  WHY "slots move to the left where columns are kept")
+  SAYS "global_indices: "
+  WHY "slots move to the left where they have to stay in their columns")
 
 plumb_mutant(combine_minus_one_shifted
   OP combine_topk_swa_indices_ragged FILE metadata/combine_topk_swa_indices_ragged.cu
@@ -149,7 +149,7 @@ plumb_mutant(combine_minus_one_shifted
   TO [[kept && topk[j] < -1 ?]]
   CASE combine_topk_swa_indices_ragged/holes_kept/eager
   SAYS "expected -1, got 533"
-  WHY "a hole of request b becomes M b - 1, the last row of the request before")
+  WHY "a hole of request b becomes b * M - 1, the last row of the request before")
 
 plumb_mutant(combine_minus_one_kept
   OP combine_topk_swa_indices_ragged FILE metadata/combine_topk_swa_indices_ragged.cu
@@ -157,7 +157,7 @@ plumb_mutant(combine_minus_one_kept
   TO [[kept = p.tokens > 0;]]
   CASE combine_topk_swa_indices_ragged/c4a_two_requests/eager
   SAYS "every wrong element is -1 where 266 is expected"
-  WHY "a hole stays -1 where it is shifted like any other entry")
+  WHY "a hole stays -1, where it has to be shifted like any other entry")
 
 plumb_mutant(combine_missing_column_read
   OP combine_topk_swa_indices_ragged FILE metadata/combine_topk_swa_indices_ragged.cu
@@ -165,7 +165,7 @@ plumb_mutant(combine_missing_column_read
   TO [[with_column = a.compressed;]]
   CASE combine_topk_swa_indices_ragged/narrow_topk/eager
   SAYS "flat: these entries belong to tokens "
-  WHY "columns that the top-k table has not are read: the next row's")
+  WHY "columns beyond the top-k table are read: they belong to the next row")
 
 plumb_mutant(combine_tail_untouched
   OP combine_topk_swa_indices_ragged FILE metadata/combine_topk_swa_indices_ragged.cu
@@ -173,7 +173,7 @@ plumb_mutant(combine_tail_untouched
   TO [[p.tokens < 0]]
   CASE combine_topk_swa_indices_ragged/tail_minus_one/full_graph
   SAYS "entries behind the last of "
-  WHY "what earlier steps left stays behind the last entry")
+  WHY "entries behind the last one keep what earlier steps left")
 
 plumb_mutant(combine_window_without_region
   OP combine_topk_swa_indices_ragged FILE metadata/combine_topk_swa_indices_ragged.cu
@@ -181,7 +181,7 @@ plumb_mutant(combine_window_without_region
   TO [[p.compressed_rows + first + j]]
   CASE combine_topk_swa_indices_ragged/window_only/eager
   SAYS "flat: these entries belong to tokens 1-4 of 9"
-  WHY "the windows of all requests lie in the first region")
+  WHY "the windows of all requests lie in the region of the first one")
 
 plumb_mutant(combine_chunk_start_ignored
   OP combine_topk_swa_indices_ragged FILE block_table.h
@@ -197,22 +197,22 @@ plumb_mutant(combine_gather_offset_ignored
   TO [[0 * p.gather_lens[a.request];]]
   CASE combine_topk_swa_indices_ragged/one_request/eager
   SAYS "flat: these entries belong to token 0 of 5"
-  WHY "positions are taken for gathered rows, as if all of a sequence had been gathered")
+  WHY "positions are taken for rows of the workspace, as if all tokens had been gathered")
 
 plumb_mutant(swa_window_one_short
   OP swa_decode_metadata FILE metadata/swa_decode_metadata.cu
   FROM [[start = end > p.window ? end - p.window : 0;]]
   TO [[start = end >= p.window ? end - p.window + 1 : 0;]]
   CASE swa_decode_metadata/decode_window_128/eager
-  SAYS "swa_lens: rows 0, 2-3 of 6 wrong"
-  WHY "the window ends one token early at its far end")
+  SAYS "swa_lens: 3 of 6 rows (rows 0, 2-3) wrong"
+  WHY "the window lacks its oldest token")
 
 plumb_mutant(swa_token_to_req_0
   OP swa_decode_metadata FILE metadata/swa_decode_metadata.cu
   FROM [[p.token_to_req[token] = static_cast<std::int32_t>(known);]]
   TO [[p.token_to_req[token] = 0;]]
   CASE swa_decode_metadata/decode_window_128/eager
-  SAYS "token_to_req: rows 1-3 of 6 wrong"
+  SAYS "token_to_req: 3 of 6 rows (rows 1-3) wrong"
   WHY "token_to_req is cleared and never filled")
 
 plumb_mutant(swa_slot_0_is_padding
@@ -220,7 +220,7 @@ plumb_mutant(swa_slot_0_is_padding
   FROM [[valid = p.slot_mapping[token] >= 0;]]
   TO [[valid = p.slot_mapping[token] > 0;]]
   CASE swa_decode_metadata/decode_window_128/eager
-  SAYS "is_valid_token: row 0 of 4 wrong"
+  SAYS "is_valid_token: 1 of 4 rows (row 0) wrong"
   WHY "the token in slot 0 is taken for padding")
 
 plumb_mutant(swa_invalid_row_always_cleared
@@ -228,16 +228,16 @@ plumb_mutant(swa_invalid_row_always_cleared
   FROM [[written = valid || p.invalid_row == PLUMB_NO_VALUE_MINUS_ONE;]]
   TO [[written = p.window > 0;]]
   CASE swa_decode_metadata/decode_window_128/full_graph
-  SAYS "swa_indices: row"
-  WHY "rows of tokens without a slot are written where they are left alone")
+  SAYS "swa_indices: "
+  WHY "rows of tokens without a slot are set to -1, where they have to stay")
 
 plumb_mutant(swa_invalid_row_never_cleared
   OP swa_decode_metadata FILE metadata/swa_decode_metadata.cu
   FROM [[written = valid || p.invalid_row == PLUMB_NO_VALUE_MINUS_ONE;]]
   TO [[written = valid;]]
   CASE swa_decode_metadata/invalid_rows_cleared/full_graph
-  SAYS "swa_indices: row"
-  WHY "a padded token gathers through the slots of an earlier step")
+  SAYS "swa_indices: "
+  WHY "rows of tokens without a slot keep slots of an earlier step, where -1 is declared")
 
 plumb_mutant(swa_tail_not_cleared
   OP swa_decode_metadata FILE metadata/swa_decode_metadata.cu DECODE
@@ -252,31 +252,31 @@ plumb_mutant(c128a_packed_rows
   FROM [[p.decode_slots + token * p.decode_slots_row_stride;]]
   TO [[p.decode_slots + token * p.max_compressed;]]
   CASE c128a_decode_metadata/strided_buffer/eager
-  SAYS "decode_slots: rows 1-2 of 6 wrong"
-  WHY "rows are packed where the reader has the buffer's stride: right for row 0 only (vLLM #51318)")
+  SAYS "decode_slots: 2 of 6 rows (rows 1-2) wrong"
+  WHY "rows are packed instead of at the buffer's stride: only row 0 is right (vLLM #51318)")
 
 plumb_mutant(c128a_invalid_tokens_have_lens
   OP c128a_decode_metadata FILE metadata/c128a_decode_metadata.cu
   FROM [[p.slot_mapping[token] >= 0 ? states_of(p, token) : 0;]]
   TO [[states_of(p, token);]]
   CASE c128a_decode_metadata/context_16k/full_graph
-  SAYS "decode_lens: rows 2-3 of 6 wrong"
-  WHY "padding attends the states of request 0")
+  SAYS "decode_lens: 2 of 6 rows (rows 2-3) wrong"
+  WHY "padded tokens get a length and attend to states of request 0")
 
 plumb_mutant(c128a_state_too_early
   OP c128a_decode_metadata FILE metadata/c128a_decode_metadata.cu
   FROM [[(p.positions[token] + 1) / kC128aRatio;]]
   TO [[(p.positions[token] + kC128aRatio) / kC128aRatio;]]
   CASE c128a_decode_metadata/mixed_batch/eager
-  SAYS "prefill_indices: rows 0-4 of 5 wrong"
-  WHY "a state is seen before its last token is there")
+  SAYS "prefill_indices: 5 of 5 rows (rows 0-4) wrong"
+  WHY "a compressed state is listed before its last token exists")
 
 plumb_mutant(c128a_lens_not_clamped
   OP c128a_decode_metadata FILE metadata/c128a_decode_metadata.cu
   FROM [[states < p.max_compressed ? states : p.max_compressed;]]
   TO [[states;]]
   CASE c128a_decode_metadata/longer_than_the_rows/eager
-  SAYS "decode_lens: rows 0, 3 of 6 wrong"
+  SAYS "decode_lens: 2 of 6 rows (rows 0, 3) wrong"
   WHY "a length exceeds the columns of its row")
 
 plumb_mutant(v32_shrink_tail_kept
@@ -292,7 +292,7 @@ plumb_mutant(v32_shrink_tail_one_short
   FROM [[thread < tokens_before]]
   TO [[thread + 1 < tokens_before]]
   CASE v32_paged_metadata/entries_of_one_token/full_graph
-  SAYS "req_id_per_token: row"
+  SAYS "req_id_per_token: "
   WHY "the last request id of the step before is not cleared")
 
 plumb_mutant(v32_extent_kept_on_growth
@@ -301,16 +301,16 @@ plumb_mutant(v32_extent_kept_on_growth
   TO [[const auto entries = static_cast<std::int32_t>(extent_of_indices(p, tokens));
   if (entries < p.extents[1]) p.extents[1] = entries;]]
   CASE v32_paged_metadata/entries_mixed_queries/eager
-  SAYS "extents: row 1 of 2 wrong"
-  WHY "a growing step does not say how far it reached, so the next one clears too little")
+  SAYS "extents: 1 of 2 rows (row 1) wrong"
+  WHY "a growing step does not store its extent, so that the next one clears too little")
 
 plumb_mutant(v32_extent_of_entries_for_n_topk
   OP v32_paged_metadata FILE metadata/v32_paged_metadata.cu
   FROM [[p.extent == PLUMB_EXTENT_N_TOPK ? tokens * p.topk :]]
   TO [[p.max_tokens < 0 ? tokens * p.topk :]]
   CASE v32_paged_metadata/n_topk_mixed_queries/full_graph
-  SAYS "extents: row 1 of 2 wrong"
-  WHY "the extent counts entries where it counts topk for each token")
+  SAYS "extents: 1 of 2 rows (row 1) wrong"
+  WHY "the extent counts entries, where it has to count topk for each token")
 
 plumb_mutant(v32_full_fill_from_the_extent
   OP v32_paged_metadata FILE metadata/v32_paged_metadata.cu
@@ -318,14 +318,14 @@ plumb_mutant(v32_full_fill_from_the_extent
   TO [[full ? std::int64_t{p.extents[1]} :]]
   CASE v32_paged_metadata/decode_topk_128/full_graph
   SAYS "paged_kv_indices: "
-  WHY "only what the step before reached is cleared where everything is")
+  WHY "only the extent of the step before is cleared, where everything has to be")
 
 plumb_mutant(v32_lens_not_causal
   OP v32_paged_metadata FILE metadata/v32_paged_metadata.cu
   FROM [[position_of(p.query_start_loc, p.seq_lens, request, token) + 1;]]
   TO [[p.seq_lens[request];]]
   CASE v32_paged_metadata/chunked_prefill/eager
-  SAYS "paged_kv_indptr: rows 1-11 of 12 wrong"
+  SAYS "paged_kv_indptr: 11 of 12 rows (rows 1-11) wrong"
   WHY "every token of a request gets the length of the last one")
 
 plumb_mutant(v32_missing_is_minus_one
@@ -334,7 +334,7 @@ plumb_mutant(v32_missing_is_minus_one
   TO [[kNoIndex;]]
   CASE v32_paged_kv_indices/page_64/eager
   SAYS "every wrong element is -1 where 0 is expected"
-  WHY "missing tokens are -1, which this op's consumer takes for a slot")
+  WHY "missing positions give -1 instead of slot 0, and the consumer takes -1 for a slot")
 
 plumb_mutant(v32_dense_ranges
   OP v32_paged_kv_indices FILE metadata/v32_paged_kv_indices.cu
@@ -342,7 +342,7 @@ plumb_mutant(v32_dense_ranges
   TO [[p.paged_kv_indices[token * p.topk + j] =]]
   CASE v32_paged_kv_indices/topk_256/eager
   SAYS "paged_kv_indices: these entries belong to tokens 1-4 of 5"
-  WHY "each token writes at topk times its number instead of at its range")
+  WHY "a token's entries are written at token * topk instead of at the start of its range")
 
 plumb_mutant(v32_stride_for_columns
   OP v32_paged_kv_indices FILE metadata/v32_paged_kv_indices.cu
@@ -350,15 +350,15 @@ plumb_mutant(v32_stride_for_columns
   TO [[topk[j] / p.page < p.block_table_row_stride]]
   CASE v32_paged_kv_indices/strided_views/eager
   SAYS "paged_kv_indices: these entries belong to tokens"
-  WHY "a block of the gap behind the table is looked up")
+  WHY "positions behind the table's columns are looked up in the gap between its rows")
 
 plumb_mutant(pack_seq_starts_padded
   OP pack_seq FILE metadata/pack_seq.cu
   FROM [[first = first_token(p.lengths, sequence)]]
   TO [[first = sequence * p.max_length]]
   CASE pack_seq/indexer_weights/eager
-  SAYS "out: differs from the reference in row 8 of 16"
-  WHY "sequences are read as if they were padded already")
+  SAYS "out: differs from the reference in 1 of 16 rows (row 8)"
+  WHY "packed sequences are read as if they were padded already")
 
 plumb_mutant(pack_seq_padded_with_0
   OP pack_seq FILE metadata/pack_seq.cu
@@ -375,20 +375,20 @@ plumb_mutant(pack_seq_one_round_of_lengths
   CASE pack_seq/sequences_67/eager
   SAYS "all rows from 130 on are wrong, none before"
   PLATFORMS sim-gfx942,sim-gfx950
-  WHY "starts are right for as many sequences as a wave has lanes")
+  WHY "starts of sequences are right only for as many as a wave has lanes")
 
 plumb_mutant(unpack_seq_copies_padding
   OP unpack_seq FILE metadata/unpack_seq.cu
   FROM [[i < length * p.columns;]]
   TO [[i < (length > 0 ? p.max_length : 0) * p.columns;]]
   CASE unpack_seq/topk_512_indices/full_graph
-  SAYS "out: differs from the reference in row 5 of 8"
-  WHY "padding is copied over the rows of the next sequence, or behind the last")
+  SAYS "out: differs from the reference in 1 of 8 rows (row 5)"
+  WHY "padding is copied too, over the rows of the next sequence or behind the last one")
 
 plumb_mutant(unpack_seq_stride_ignored
   OP unpack_seq FILE metadata/unpack_seq.cu
   FROM [[out[row * p.out_row_stride + column] = x[i];]]
   TO [[out[row * p.columns + column] = x[i];]]
   CASE unpack_seq/strided_rows/eager
-  SAYS "out: differs from the reference in rows 1, 3, 5, 7 of 17"
+  SAYS "out: differs from the reference in 4 of 17 rows (rows 1, 3, 5, 7)"
   WHY "rows are written as if they were contiguous")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Defects that readers planted who had seen the kernels and the list of what had been missed, and
-# neither rows nor detectors: sparse MLA, indexer and top-k.
+# Defects planted by people who had read the kernels and the list of missed defects, but neither the
+# rows of cases nor the detectors. This file: sparse MLA, indexer and top-k.
 plumb_unseen(amax_floor_divided_by_448
   OP indexer_q_rope_quant FILE indexer/indexer_q_rope_quant.cu
   FROM [==[  const float ratio = at_least(p.amax_floor, amax) / quantisation_largest(p.dialect);]==]
@@ -97,7 +97,7 @@ plumb_unseen(one_block_per_tile_of_large_pages
   OP fp8_paged_mqa_logits FILE indexer/fp8_paged_mqa_logits.cu
   FROM [==[      p.block_table[row / p.next_n * p.block_table_row_stride + column / page];]==]
   TO [==[      p.block_table[row / p.next_n * p.block_table_row_stride +
-                    (page < kLogitsBlock ? column : first) / page];]==]
+                    (page < kLogitsBlock ? column : column / kLogitsBlock * kLogitsBlock) / page];]==]
   CLASS [==[dimension class: page not a multiple of the tile]==]
   WHY [==[For pages of 128 tokens and more the block of a tile's first column is taken for all 128 columns, which holds only for multiples of 128: at page 192 columns 192..255 read offsets 0..63 of the first block instead of the second.]==])
 plumb_unseen(one_dimensional_context_lens_without_stride

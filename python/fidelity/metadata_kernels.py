@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attention metadata in numpy: what vLLM 0.22.1 and 0.33 compute, a function for each contract.
+"""Attention metadata in numpy as vLLM 0.22.1 and 0.33 compute it, one function per contract.
 
-A slot is block_table[request, position // block] * block + position % block. Two-dimensional
-tensors of one column are lists.
+A slot is block_table[request, position // block] * block + position % block. Tensors [n, 1] are lists.
 """
 
 import numpy as np
@@ -26,7 +25,7 @@ def write_indptr(indptr, lengths):
 
 
 def query_tokens(query_start_loc, seq_lens):
-    """(token, request, position) of each token, counted from the first request's."""
+    """Yields (token, request, position) for each token. Tokens are numbered from the first request's first token."""
     starts = query_start_loc[:, 0].astype(np.int64) - int(query_start_loc[0, 0])
     for request, (start, end) in enumerate(zip(starts[:-1], starts[1:], strict=True)):
         for token in range(start, end):
@@ -156,6 +155,47 @@ combine_keeping_holes = kernel(
 )(combine_of(shifted=False, filled=False))
 
 
+def combine_dense(chunk, guarded, filled, repeated):
+    """guarded: entries outside [0, compressed_rows) become -1. repeated: column 0 stands for columns that topk_indices lacks."""
+    rows, topk = chunk["combined_indices"], chunk["topk_indices"].astype(np.int64)
+    if filled:
+        rows[:] = -1
+    for token, request, position in query_tokens(chunk["query_start_loc"], chunk["seq_lens"]):
+        seq_len, region = int(chunk["seq_lens"][request, 0]), chunk["rows_per_request"] * request
+        columns = np.arange(min((position + 1) // chunk["ratio"], chunk["top_k"]))
+        inside = columns < topk.shape[1]
+        states = topk[token, np.where(inside, columns, 0)]
+        outside = (states < 0) | (states >= chunk["compressed_rows"])
+        states = np.where((outside & guarded) | ~(inside | repeated), -1, states + region)
+        left, right = (int(chunk[side][token, 0]) if chunk.get(side) is not None else 0 for side in ("left_visible", "right_visible"))
+        replay = int(chunk["replay_start"][request, 0]) if chunk.get("replay_start") is not None else 0
+        start = max(position - (chunk["window"] - 1) - max(left - (chunk["window"] - 1), 0), replay, 0)
+        window = np.arange(start, min(position + right + 1, seq_len))
+        window += region + chunk["compressed_rows"] - (seq_len - int(chunk["gather_lens"][request, 0]))
+        row = np.concatenate([states, window])
+        rows[token, : len(row)] = row
+        chunk["combined_lens"][token] = len(row)
+
+
+def combine_dense_of(name, guarded, filled=True, repeated=True):
+    contract = {
+        "minus_one": "keep" if guarded else "shifted",
+        "bounds": "checked" if guarded else "unchecked",
+        "tail": "minus_one" if filled else "untouched",
+        "missing": "column_0" if repeated else "minus_one",
+    }
+
+    def made(**chunk):
+        combine_dense(chunk, guarded, filled, repeated)
+
+    return kernel("combine_topk_swa_indices", name=name, platforms="sim-*", numerics=EXACT, contract=contract)(made)
+
+
+combine_dense_cuda = combine_dense_of("combine_dense_cuda", guarded=False)
+combine_dense_in_workspace = combine_dense_of("combine_dense_in_workspace", guarded=False, filled=False)
+combine_dense_rocm = combine_dense_of("combine_dense_rocm", guarded=True)
+
+
 # ---- sliding window and compressed states of decode tokens
 
 
@@ -209,7 +249,7 @@ def c128a(positions, slot_mapping, token_to_req, block_table, decode_slots, deco
 
 
 def paged(query_start_loc, seq_lens, topk, req_id_per_token, paged_kv_indptr):
-    """Writes ids and indptr; tells how many tokens there are."""
+    """Writes ids and indptr. Returns the number of tokens."""
     lengths, tokens = np.zeros(len(req_id_per_token), np.int64), 0
     for token, request, position in query_tokens(query_start_loc, seq_lens):
         req_id_per_token[token] = request
@@ -261,6 +301,51 @@ def paged_slots_or_0(topk_indices, req_id_per_token, block_table, paged_kv_indpt
 @metadata("v32_paged_kv_indices", invalid="minus_one")
 def paged_slots_or_minus_one(topk_indices, req_id_per_token, block_table, paged_kv_indptr, paged_kv_indices, page):
     paged_slots(topk_indices, req_id_per_token, block_table, paged_kv_indptr, paged_kv_indices, page, -1)
+
+
+# ---- V3.2 on CUDA
+
+
+def converted(call, token, positions):
+    """Row of each position of a token, or -1."""
+    size, turn, block = call["dcp_size"], call["dcp_interleave"], call["block_size"]
+    table = call["block_table"].astype(np.int64)
+    local = positions // (size * turn) * turn + positions % turn
+    valid = (positions >= 0) & (positions // turn % size == call["dcp_rank"]) & (local // block < table.shape[1])
+    local = np.where(valid, local, 0)
+    rows = table[call["req_id"][token, 0], local // block] * call["block_stride_rows"] + local % block
+    prefill = int(call["prefill_request_id"][token, 0]) if call.get("prefill_request_id") is not None else -1
+    if prefill >= 0:
+        rows = int(call["workspace_starts"][prefill, 0]) + positions
+    return np.where(valid, rows, -1)
+
+
+def convert(call, tiles=None):
+    """tiles: columns of a tile whose valid rows come first; the last tile is the first to store. None: rows stay in their columns."""
+    for token, positions in enumerate(call["token_indices"].astype(np.int64)):
+        rows = converted(call, token, positions)
+        if call.get("valid_counts") is not None:
+            call["valid_counts"][token] = (rows >= 0).sum()
+        if tiles is not None:
+            pieces = [rows[begin : begin + tiles] for begin in range(0, len(rows), tiles)][::-1]
+            valid = np.concatenate([piece[piece >= 0] for piece in pieces])
+            rows = np.concatenate([valid, np.full(len(rows) - len(valid), -1)])
+        call["global_indices"][token] = rows
+
+
+@metadata("convert_req_index_to_global", compaction="none")
+def convert_in_place(**call):
+    convert(call)
+
+
+@metadata("convert_req_index_to_global", compaction="left")
+def convert_to_the_left(**call):
+    convert(call, tiles=call["topk"])
+
+
+@metadata("convert_req_index_to_global", compaction="any_order")
+def convert_in_tiles(**call):
+    convert(call, tiles=128)
 
 
 # ---- sequences of different length

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sparse MLA as engines have it: FlashMLA's split decode with its tile plan, one pass without a plan, ROCm's
+"""Sparse MLA of engines in numpy: FlashMLA's split decode with its tile plan, one pass without a plan, ROCm's
 kernels without lse, prefills of both, and the workspace that a prefill reads.
 
 Formulas: FlashMLA (csrc/sm90/decode/sparse_fp8, csrc/smxx/decode, tests/ref.py) and vLLM's ROCm kernels
@@ -16,7 +16,7 @@ TENSOR_CORES = {"product": "bf16", "accumulator": "f32", "chains": 1, "probabili
 
 
 class Cache:
-    """Tokens of one paged cache, by slot, as the bf16 numbers that enter the products."""
+    """Tokens of one paged cache, read by slot, as the bf16 numbers that enter the products."""
 
     def __init__(self, data, members, call):
         self.data, self.page, self.layout = call[data], call[members + "_page"], call[members + "_layout"]
@@ -48,7 +48,7 @@ class Cache:
 
 
 class Rows:
-    """A prefill's workspace: rows of bf16, of which an index may lie outside."""
+    """Workspace of a prefill: rows of bf16. Indices may lie outside."""
 
     def __init__(self, data, rows):
         self.data, self.rows = data, rows
@@ -58,7 +58,7 @@ class Rows:
 
 
 class Candidates:
-    """The list of each query row, dense or ragged."""
+    """Candidate lists of the query rows, dense or ragged."""
 
     def __init__(self, name, call):
         self.indices, self.lengths, self.indptr = (call[f"{name}_{part}"] for part in ("indices", "lengths", "indptr"))
@@ -77,7 +77,7 @@ class Candidates:
 
 
 def keys(source, slots, limit=None):
-    """Keys of the slots, and which of them exist: nothing is read for the others."""
+    """Keys of the slots, and a mask of those that exist. Keys outside the mask are zeros and are not read."""
     valid = slots >= 0 if limit is None else (slots >= 0) & (slots < limit)
     if not valid.any():
         return np.zeros((len(slots), 1), np.float32), valid
@@ -88,7 +88,7 @@ def keys(source, slots, limit=None):
 
 
 class OnlineSoftmax:
-    """FlashMLA's running maximum, sum and output of all heads of a query row, in base 2."""
+    """FlashMLA's online softmax (running maximum, sum and output) for all heads of a query row, in base 2."""
 
     def __init__(self, q, sm_scale):
         self.q, self.factor = from_bf16(q), np.float32(sm_scale) * LOG2E
@@ -111,7 +111,7 @@ class OnlineSoftmax:
         return self.sum == 0
 
     def lse(self):
-        """In base 2; -infinity for a row without candidates."""
+        """lse in base 2; -infinity for a row without candidates."""
         return np.where(self.lonely, np.float32(-np.inf), np.log2(self.sum) + self.m)
 
     def normalised(self, sink):
@@ -120,7 +120,7 @@ class OnlineSoftmax:
 
 
 class Decode:
-    """One call of sparse_mla_decode. `call` has its arguments by name."""
+    """One call of sparse_mla_decode. `call`: the arguments by name."""
 
     def __init__(self, call):
         self.call = call
@@ -128,7 +128,7 @@ class Decode:
         self.caches = [Cache(name, name, call) if call[name] is not None else None for name in ("main_cache", "extra_cache")]
 
     def blocks(self, request, size):
-        """How many blocks of candidates each cache has; the main cache has one at least."""
+        """Number of candidate blocks in each cache; at least one in the main cache."""
         main, extra = (-(-one.length(request) // size) for one in self.lists)
         return max(main, 1), extra
 
@@ -150,7 +150,7 @@ class Decode:
 
 
 def plan(blocks, parts, overhead):
-    """FlashMLA's get_decoding_sched_meta: tiles of all parts, and prefix sums of the splits."""
+    """FlashMLA's get_decoding_sched_meta. Returns the tiles of all parts, and prefix sums of the splits."""
     payload = -(-sum(one + overhead for one in blocks) // parts) + overhead
     request = block = split = total = 0
     tiles, splits = [], [0]
@@ -178,7 +178,7 @@ def plan(blocks, parts, overhead):
 
 
 def combine(lse, out, sink):
-    """Partial results of one row in slot order, with the sink once."""
+    """Combines the partial results of one row in the order of their slots, and adds the sink once."""
     most = lse.max(axis=0)
     most = np.where(np.isneginf(most), np.float32(0), most)
     z = np.exp2(lse - most).sum(axis=0, dtype=np.float32)
@@ -241,7 +241,7 @@ def flash_mla_without_lse(**call):
 
 
 class RocmSoftmax:
-    """The ROCm kernels: base e, tiles of 16, the lowest float as the first maximum."""
+    """Softmax of the ROCm kernels: base e, tiles of 16, the lowest float as the first maximum."""
 
     LOWEST = np.float32(-3.4028234663852886e38)
 
@@ -320,22 +320,24 @@ def dequantize_and_gather(**call):
 
 
 def blocks_of(call):
-    """Of each request: those of the main cache, at least one, and of the extra cache."""
+    """Candidate blocks of each request: of the main cache (at least one) and of the extra cache."""
 
-    def lengths(name, otherwise):
-        given = call[name]
-        return np.full(call["requests"], otherwise) if given is None else given.ravel().astype(np.int64)
+    def lengths(name):
+        given, ragged = call[f"{name}_length"], call[f"{name}_indptr"]
+        if ragged is not None:
+            return np.diff(ragged.ravel().astype(np.int64))
+        return np.full(call["requests"], call[name]) if given is None else given.ravel().astype(np.int64)
 
     block_n = call["block_n"]
-    blocks = np.maximum(-(-lengths("topk_length", call["topk"]) // block_n), 1)
+    blocks = np.maximum(-(-lengths("topk") // block_n), 1)
     if call["extra_topk"]:
-        blocks = blocks - (-lengths("extra_topk_length", call["extra_topk"]) // block_n)
+        blocks = blocks - (-lengths("extra_topk") // block_n)
     return blocks
 
 
 @kernel("get_decoding_sched_meta", platforms="sim-*")
 def sched_meta_of_flashmla(**call):
-    """The planner of FlashMLA, with nothing promised of parts without work."""
+    """FlashMLA's planner. It promises nothing about parts without work."""
     blocks, overhead, parts = blocks_of(call), call["fixed_overhead"], call["num_sm_parts"]
     payload = -(-int((blocks + overhead).sum()) // parts) + overhead
     request = block = split = 0
@@ -361,7 +363,7 @@ def sched_meta_of_flashmla(**call):
 
 @kernel("get_decoding_sched_meta", platforms="sim-*")
 def sched_meta_of_equal_parts(**call):
-    """Another division: parts of equally many blocks, the last part first."""
+    """Another valid division: parts with equal numbers of blocks, the last part first."""
     blocks, parts = blocks_of(call), call["num_sm_parts"]
     ends = np.cumsum(blocks)
     starts = ends - blocks

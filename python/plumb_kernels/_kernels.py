@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""@kernel, and how a marked function is called with the arguments of a launch."""
+"""The decorator @kernel, and calls of the decorated functions with the arguments of a launch."""
 
 from __future__ import annotations
 
@@ -27,25 +27,25 @@ _MARK = "__plumb_kernels__"
 
 
 class BadKernel(ValueError):
-    """A function that cannot be a kernel of its op. The message is one line."""
+    """The function cannot be a kernel of the op. The message is one line."""
 
 
 class Unsupported(Exception):
-    """Raised by a kernel for a legal call that it does not do: the case is skipped."""
+    """Raised by a kernel for a legal call that it does not support: the case is skipped."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Metadata:
-    """A tensor without its memory, for `supports`."""
+    """A tensor's metadata, without its memory, for `supports`."""
 
     shape: tuple[int, ...]
     strides: tuple[int, ...]  # in elements
     dtype: str  # "u8", "i32", "i64", "bf16", "f32"
-    format: str  # of codes: "e4m3fn", "e4m3fnuz", ...; else "number"
+    format: str  # of codes: "e4m3fn", "e4m3fnuz", ...; otherwise "number"
 
 
 class DeviceArray:
-    """A tensor on a GPU for libraries that know __cuda_array_interface__. bf16 is int16 there."""
+    """A tensor on a GPU for libraries that support __cuda_array_interface__, where bf16 is int16."""
 
     _TYPES = {"u8": "|u1", "i32": "<i4", "i64": "<i8", "bf16": "<i2", "f32": "<f4"}
     _BYTES = {"u8": 1, "i32": 4, "i64": 8, "bf16": 2, "f32": 4}
@@ -65,7 +65,7 @@ class DeviceArray:
 
 
 class _Bf16(np.ndarray):
-    """Bit patterns. numpy would store numbers as integers, without a word."""
+    """bf16 bit patterns (uint16). Rejects floats, which numpy would silently store as integers."""
 
     def __setitem__(self, key: Any, value: Any) -> None:
         kind = np.asarray(value).dtype.kind
@@ -76,7 +76,7 @@ class _Bf16(np.ndarray):
 
 @dataclasses.dataclass(frozen=True)
 class Kernel:
-    """A function as an implementation of an op."""
+    """A function as the implementation of an op."""
 
     op: str
     name: str
@@ -90,11 +90,11 @@ class Kernel:
     def file(self) -> str | None:
         try:
             return inspect.getsourcefile(inspect.unwrap(self.function))
-        except TypeError:  # no function, but something that can be called
+        except TypeError:  # a callable object without source
             return None
 
     def before_launch(self, platform: str, arguments: Mapping[str, Any]) -> str | None:
-        """Why the function does not take this call."""
+        """Reason why the function does not support this call; None: it does."""
         if self.platforms is not None and not any(fnmatch.fnmatch(platform, one) for one in self.platforms):
             return f"{self.name} is for {', '.join(self.platforms)}"
         if self.supports is None:
@@ -109,18 +109,18 @@ class Kernel:
         return answer if isinstance(answer, str) else f"{self.name} does not support the call"
 
     def run(self, platform: str, stream: int, arguments: Mapping[str, Any]) -> tuple[str, str] | None:
-        """Calls the function. None, or a pair: "unsupported" or "failed", and why."""
+        """Calls the function. Returns None, or ("unsupported" or "failed", reason)."""
         try:
             simulated = platform.startswith("sim-")
             given = {**arguments, "platform": platform, "stream": None if simulated else stream}
             chosen = _chosen(self.function, given)
-            # Padded rows hold NaN and huge values by intent: numpy would warn of each.
+            # Padded rows hold NaN and huge values on purpose; numpy would warn about each.
             with np.errstate(all="ignore") if simulated else _torch_stream(stream):
                 make = _host_array if simulated else _device_array
                 self.function(**{name: make(value) if isinstance(value, tuple) else value for name, value in chosen.items()})
         except Unsupported as reason:
             return "unsupported", str(reason) or f"{self.name} does not support the call"
-        except BaseException as error:  # nothing may pass into C++
+        except BaseException as error:  # no exception may pass into C++
             return "failed", f"{self.name} raised {self._described(error)}"
         return None
 
@@ -172,7 +172,7 @@ def kernel(
 
 
 def kernels_of(functions: Iterable[Any]) -> list[Kernel]:
-    """The marks of these objects, each once."""
+    """The kernels that these objects are marked as, each once."""
     found: list[Kernel] = []
     for function in functions:
         marks = getattr(function, _MARK, None) if callable(function) and not isinstance(function, type) else None
@@ -195,7 +195,7 @@ def numbers(numerics: Mapping[str, Any]) -> dict[str, float]:
 
 
 def words(contract: Mapping[str, str] | str) -> str:
-    """A contract as plumb reads it: "floor=1e-10 ties=even"."""
+    """A contract in plumb's form: "floor=1e-10 ties=even"."""
     if isinstance(contract, str):
         pairs = [pair.partition("=") for pair in contract.split()]
         contract = {choice: value if equals else None for choice, equals, value in pairs}
@@ -219,7 +219,7 @@ def _check_names(op: str, function: Callable[..., Any]) -> None:
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.POSITIONAL_ONLY):
             raise BadKernel(f"{called} takes {parameter.name} by position; arguments come by name")
         if parameter.name not in names and parameter.name not in _FROM_PLUMB:
-            raise BadKernel(f"{called} takes {parameter.name}, which is no argument of {op}{_nearest(parameter.name, names)}")
+            raise BadKernel(f"{called} takes {parameter.name}, which is not an argument of {op}{_nearest(parameter.name, names)}")
 
 
 def _chosen(function: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""@op: a Python function of tracked arrays as the reference of an op that plumb does not have."""
+"""The decorator @op: declares an op that plumb does not have. A Python function of tracked arrays is its reference."""
 
 from __future__ import annotations
 
@@ -45,20 +45,19 @@ class _Array:
 class Input(_Array):
     """An array that the op reads: Input("bf16", "tokens", "hidden").
 
-    Sizes are names, numbers, or made of these with + - * / ("4*hidden", "width-1"). Integers are drawn
-    between least and below - 1, where below may be a size ("rows"). Floats are normal with the
-    standard deviation scale, in rows of very different size, or lie between two numbers
-    (between=(0, 1)). An input with the default None is optional.
+    Sizes are names, numbers, or expressions of these with + - * / ("4*hidden", "width-1"). Integers are drawn
+    from least to below - 1; below may be a size ("rows"). Floats are normal with standard deviation scale, in rows of
+    very different magnitude, or lie in a range (between=(0, 1)). An input with the default None is optional.
     """
 
 
 class Output(_Array):
-    """An array that the op writes, as an annotation of what the reference returns."""
+    """An array that the op writes. Used in the annotation of the reference's return value."""
 
 
 @dataclasses.dataclass(frozen=True)
 class _Reference:
-    """Calls the function, and makes of what it returns a list in the order of the outputs."""
+    """Calls the reference. Returns its results as a list in the order of the outputs."""
 
     name: str
     function: Callable[..., Any]
@@ -93,7 +92,7 @@ def _counted(results: int) -> str:
 
 
 def _value(size: str, numbers: Mapping[str, Any]) -> int:
-    """ "2*dim - 1" as C++ has it: products and quotients from left to right, then sums."""
+    """Value of a size such as "2*dim - 1" with C++'s rules: products and quotients from left to right, then sums."""
     total = 0
     for sign, term in re.findall(r"([+-]?)([^+-]+)", size.replace(" ", "")):
         value, operation = 1, "*"
@@ -126,16 +125,16 @@ def op(
     name: str | None = None,
     rows: Sequence[Mapping[str, Any]] = (),
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Makes a function of tracked arrays the reference of an op of that name.
+    """Declares an op whose reference is this function of tracked arrays.
 
-    The signature is the op's table: Input annotations are arrays, float parameters are reals with
-    their usual values, bool parameters are flags that cases have both ways, int parameters get
-    sizes, and the return annotation has the outputs.
-    Floating-point inputs come as tracked arrays, integers as numpy arrays.
-    sizes: the values that cases give each size; the first one is the usual one. live: the size that
-    counts rows of a captured graph, behind whose live rows there is padding. By default the first
-    size of the first output. live="": there is no padding. rows: cases beside those that follow
-    from the sizes, {"name": ..., "why": ..., "tokens": 7}.
+    The signature is the op's table: Input annotations are arrays, float parameters are reals with their usual values,
+    bool parameters are flags that cases try with both values, int parameters get sizes, and the return annotation
+    lists the outputs.
+    Floating-point inputs are passed as tracked arrays, integers as numpy arrays.
+    sizes: the values that cases use for each size; the first one is the usual value. live: the size that counts rows
+    of a captured graph; rows after the live ones are padding. Default: the first size of the first output.
+    live="": there is no padding. rows: further cases in addition to those from the sizes,
+    {"name": ..., "why": ..., "tokens": 7}.
     Raises BadKernel.
     """
 
@@ -188,7 +187,7 @@ def op(
 
 
 def _check_rows(own: str, rows: Sequence[Mapping[str, Any]], sizes: Mapping[str, Sequence[int]], optional: Sequence[str]) -> None:
-    """A row may not have the name of one that follows from the declaration."""
+    """Rejects rows with the name of a generated row."""
     made = {"usual", "rows_apart", *(f"random_{i}" for i in range(4)), *(f"without_{name}" for name in optional)}
     made |= {f"{size}_{value}" for size, values in sizes.items() for value in values[1:]}
     names = [row.get("name") for row in rows]
@@ -196,7 +195,7 @@ def _check_rows(own: str, rows: Sequence[Mapping[str, Any]], sizes: Mapping[str,
         if name in made or names.count(name) > 1:
             raise BadKernel(f"{own}: there is a row {name} already")
         if isinstance(name, str) and not re.fullmatch(r"\w+", name):
-            raise BadKernel(f"{own}: {name!r} is no name of a row")
+            raise BadKernel(f"{own}: {name!r} is not a valid name of a row")
 
 
 def _row(own: str, row: Mapping[str, Any], sizes: Mapping[str, Any]) -> dict[str, Any]:

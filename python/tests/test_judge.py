@@ -33,7 +33,7 @@ class Bounds(unittest.TestCase):
 
 class Ops(unittest.TestCase):
     def test_every_op_says_what_it_takes(self):
-        self.assertGreaterEqual(len(plumb.ops()), 40)  # other tests add ops of their own
+        self.assertGreaterEqual(len(plumb.ops()), 40)  # other tests add ops
         for op in plumb.ops():
             kinds = {argument.kind for argument in plumb.arguments(op)}
             self.assertLessEqual(kinds, {"input", "output", "scratch", "state", "real", "integer", "word"}, op)
@@ -56,7 +56,7 @@ class Judge(unittest.TestCase):
         self.assertFalse(report)
         self.assertEqual(report["out"].wrong_rows, [3])
         self.assertGreater(report["out"].error_over_bound[3, 7], 1)
-        self.assertIn("row 3 of 5", str(report))
+        self.assertIn("1 of 5 rows (row 3)", str(report))
         with self.assertRaises(KeyError):
             report["q"]
 
@@ -120,7 +120,7 @@ class Judge(unittest.TestCase):
         x[:, 1:] = 0
         x[1:] = bf16_rows(3, 4096)
         right = plumb.reference("rms_norm", x=x)["out"]
-        rounding = np.abs(right.value) * 2**-8  # to bf16, half a unit in the last place at most
+        rounding = np.abs(right.value) * 2**-8  # rounding to bf16: at most half a unit in the last place
         errors = np.minimum(6 * right.sigma, right.worst)
         self.assertTrue((right.sigma[1:] > 0).all())
         self.assertTrue((right.sigma <= right.worst).all())

@@ -33,7 +33,7 @@ def gated_norm(
 def counted_rows(
     table: Input("f32", "rows", "2*dim", scale=0.1), ids: Input("i32", "tokens", below="rows")
 ) -> {"peaks": Output("f32", "rows"), "counts": Output("i32", "rows"), "twice": Output("i64", "tokens", 1)}:
-    """The largest element of each row, and how often ids names it."""
+    """The largest element of each row, how often ids names the row, and 2 * ids."""
     peaks = t.max(abs(table), axis=-1)
     return peaks, np.bincount(ids, minlength=table.shape[0]), 2 * ids[:, None]
 
@@ -158,7 +158,7 @@ class OwnOps(unittest.TestCase):
         names = {one.name: one for one in pk.arguments("gated_norm")}
         self.assertEqual((names["x"].type, names["x"].shape, names["x"].says), ("bf16", "[tokens, hidden]", "rows"))
         self.assertIn("gated_norm", pk.ops())
-        with self.assertRaisesRegex(BadKernel, "gates, which is no argument of gated_norm .did you mean gate"):
+        with self.assertRaisesRegex(BadKernel, "gates, which is not an argument of gated_norm .did you mean gate"):
             kernel("gated_norm")(lambda x, gates, out: None)
 
 
@@ -182,7 +182,7 @@ def right(x, scale, out):
 
 
 class Files(unittest.TestCase):
-    """plumb run --ops: the references run in a process of the file."""
+    """plumb run --ops: a worker process of the file computes the references."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -269,7 +269,7 @@ class Files(unittest.TestCase):
 
 
 class Examples(Files):
-    """examples/own_ops: each right kernel passes the default tier, and each change of it fails."""
+    """examples/own_ops: each right kernel passes the default tier, and each changed one fails."""
 
     CHANGES = {
         "engram_lookup": {
@@ -297,7 +297,7 @@ class Examples(Files):
         text = (EXAMPLES / f"{name}.py").read_text()
         if change is not None:
             self.assertIn(change[0], text)
-            at = text.rindex(change[0])  # of the kernel, which stands behind the op
+            at = text.rindex(change[0])  # the last occurrence is in the kernel, which comes after the op
             text = (text[:at] + text[at:].replace(*change)).replace("import Input", "import bf16, float32, Input")
         path = self.file(f"{name}.py", text)
         return self.plumb("run", "--ops", path, "--plugin", path, "--op", name, "--tier", tier, "--platform", "sim-sm90", "--no-diagnosis", "--json", "")
@@ -341,11 +341,11 @@ class Refusals(unittest.TestCase):
         self.refused("y is an Input", no_array)
         self.refused("eps has no usual value", no_value)
         self.refused("there is an op rms_norm already", ok, name="rms_norm")
-        self.refused("is no size of the op", ok, live="tokens", name="a")
+        self.refused("is not a size of the op", ok, live="tokens", name="a")
         self.refused("a row has a name and a why", ok, rows=[{"n": 3}], name="b")
         self.refused("there is a row usual already", ok, rows=[{"name": "usual", "why": "w"}], name="e")
         self.refused("there is a row without_y already", optional, rows=[{"name": "without_y", "why": "w"}], name="g")
-        self.refused("'a b' is no name of a row", ok, rows=[{"name": "a b", "why": "w"}], name="f")
+        self.refused("'a b' is not a valid name of a row", ok, rows=[{"name": "a b", "why": "w"}], name="f")
         self.refused("there is no size m", ok, rows=[{"name": "r", "why": "w", "m": 3}], name="c")
         with self.assertRaisesRegex(BadKernel, "it is one of u8, i32"):
             Input("float32", "n")
@@ -380,7 +380,7 @@ class Refusals(unittest.TestCase):
 
 
 class Arrays(unittest.TestCase):
-    """The operators, by an op that returns what a test asks for."""
+    """Tests operators with an op whose reference is a given expression."""
 
     def value(self, function, **inputs):
         name = f"of_{self.id().split('.')[-1]}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The plug-in of pytest: one test for each case. Skipped where pytest is not installed."""
+"""The pytest plug-in: one test per case. Skipped if pytest is not installed."""
 
 import importlib.metadata
 import importlib.util
@@ -54,7 +54,7 @@ class PytestPlugin(unittest.TestCase):
     def pytest(self, *words):
         package = str(Path(plumb_kernels.__file__).parent.parent)
         environment = {**os.environ, "PYTHONPATH": package, "PLUMB_PROGRAM": plumb_kernels._run.plumb_program()}
-        # Installed, the package is a plug-in of pytest already.
+        # An installed package is registered as a plug-in already.
         loaded = [] if list(importlib.metadata.entry_points(group="pytest11", name="plumb")) else ["-p", "plumb_kernels.pytest_plugin"]
         command = [sys.executable, "-m", "pytest", *loaded, "--plumb", "kernels.py", "--plumb-platform", "sim-sm90", *words]
         return subprocess.run(command, cwd=self.folder, env=environment, capture_output=True, text=True)
@@ -80,7 +80,7 @@ class PytestPlugin(unittest.TestCase):
         ended = self.pytest("-rfs")
         self.assertEqual(ended.returncode, 1, ended.stdout + ended.stderr)
         self.assertIn("FAILED " + WRONG, ended.stdout)
-        self.assertIn("elements in rows 0-3 of 4 beyond their bound", ended.stdout)
+        self.assertIn("elements beyond their bound in 4 of 4 rows (rows 0-3)", ended.stdout)
         self.assertIn("reproduce: plumb run --case rms_norm/v4_pro_hidden_twice/eager --platform sim-sm90", ended.stdout)
         self.assertRegex(ended.stdout, r"SKIPPED \[\d+\].*one row")
         again = self.pytest("--lf", "-q").stdout

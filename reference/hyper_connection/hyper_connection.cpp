@@ -15,7 +15,7 @@ namespace plumb::reference {
 
 namespace {
 
-// Squares of bf16 numbers, added up by a matrix unit.
+// Sum of squares of bf16 numbers that a matrix unit adds up.
 Uncertain squares_of_unit(const TermSums& squares, std::int64_t terms, const Numerics& numerics) {
   constexpr int kSquareBits = 16;
   const MatrixError error = matrix_sum_error(terms, squares, kSquareBits, numerics);
@@ -23,7 +23,8 @@ Uncertain squares_of_unit(const TermSums& squares, std::int64_t terms, const Num
   return {squares.sum, sigma * sigma, error.worst, 0, error.bias};
 }
 
-// A kernel that multiplies in a matrix unit may add up its squares there, or beside it.
+// The larger of two error models. A kernel that multiplies in a matrix unit may add up its squares
+// in the unit or in fp32.
 Uncertain wider(const Uncertain& a, const Uncertain& b) {
   return {a.value, std::max(a.variance, b.variance), std::max(a.worst, b.worst), a.shift,
           std::max(a.systematic, b.systematic)};
@@ -89,12 +90,12 @@ Uncertain square_sum(const std::vector<double>& x, std::int64_t begin, std::int6
       std::clamp<double>(numerics.chains, 1, static_cast<double>(std::max(count, std::int64_t{1})));
   const RoundingBias bias = rounding_bias(terms.data(), terms.size(), chains, sum / chains,
                                           unit_roundoff(numerics.accumulator));
-  // 6 sigma have room for the bias besides the random part.
+  // bias / 6 in sigma, so that a bound of 6 sigma includes the bias.
   const double sigma = std::max(added.sigma, ordered) + bias.of_terms / 6;
   const Uncertain by_fp32{.value = sum,
                           .variance = sigma * sigma + flushed * flushed,
                           .worst = added.worst + flushed,
-                          .systematic = bias.of_terms + bias.of_sums};
+                          .systematic = bias.all()};
   if (numerics.unit == SumUnit::fp32) return by_fp32;
   return wider(by_fp32, squares_of_unit({sum, sum, squares}, end - begin, numerics));
 }
@@ -105,17 +106,17 @@ Tracked rms_scale(Tracked square_sums, std::int64_t count, double eps) {
 
 Tracked gates(Tracked logits) {
   const double function = function_error(*logits.node()->numerics);
-  Estimate exponents;  // the errors of exp2, as errors of its argument
+  Estimate exponents;  // errors of exp2, expressed as errors of its argument
   exponents.resize(1, elements_of(logits.sizes()));
   exponents.row_systematic[0] = function;
   for (std::int64_t i = 0; i < exponents.columns; ++i) {
-    // The product with log2(e), and that constant.
+    // Two roundings: the product with log2(e), and the constant log2(e).
     const double rounded = kUnitF32 * std::abs(logits.centres()[static_cast<std::size_t>(i)]);
     write({.variance = 2 * rounding_variance(rounded) + rounding_variance(function),
            .worst = 2 * rounded + function},
           i, exponents);
   }
-  // The sum 1 + exp2 is rounded too, by at most as much as a product with 1.
+  // The rounding of the sum 1 + exp2 is at most that of a product with 1.
   return sigmoid(with_errors(std::move(logits), exponents)) * 1.0;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// plumb bisect case as people type it: kernels of plug-ins that are wrong, faults of the library in
-// decode steps, and questions that make no sense.
+// plumb bisect case on the command line: wrong kernels of plug-ins, planted faults in decode steps,
+// and questions that make no sense.
 #include <nlohmann/json.hpp>
 
 #include "tests/support/command_line.h"
@@ -47,7 +47,7 @@ TEST_F(BisectCase, BringsAWrongKernelDownToOneRowAtTheTamestPoint) {
   EXPECT_TRUE(result["complete"]);
   const std::string line = result["reproduce"];
   EXPECT_NE(finished.out.find("    " + line + "\n"), std::string::npos) << finished.out;
-  // The line does what it says.
+  // The printed reproduce line fails again.
   Words again{"run",
               "--case",
               "rms_norm/v4_pro_hidden/eager",
@@ -65,7 +65,7 @@ TEST_F(BisectCase, BringsAWrongKernelDownToOneRowAtTheTamestPoint) {
   EXPECT_EQ(run(again).code, 1);
 }
 
-// Whatever it is asked at once.
+// The number of jobs must not change the result.
 TEST_F(BisectCase, FindsTheSameWithOneJobAsWithMany) {
   std::vector<json> smallest;
   for (const char* jobs : {"1", "3"}) {
@@ -99,10 +99,10 @@ TEST_F(BisectCase, GoesOnFromItsStateFileAndExplainsItself) {
   EXPECT_EQ(explained.code, 0) << explained.err;
   EXPECT_NE(explained.out.find("fails: out: wrong values"), std::string::npos) << explained.out;
   EXPECT_NE(explained.out.find("still fails with "), std::string::npos) << explained.out;
-  EXPECT_NE(explained.out.find("asked because: which parameters may be plain at once"),
+  EXPECT_NE(explained.out.find("asked because: which parameters have to keep their values"),
             std::string::npos)
       << explained.out;
-  // Another question has another file.
+  // A state file of another question is refused.
   const Finished other =
       bisect({"rms_norm/one_token/eager", "--platform", "sim-sm90"}, path("state.jsonl"));
   EXPECT_EQ(other.code, 2) << other.err;
@@ -116,9 +116,10 @@ TEST_F(BisectCase, RepeatsWhatFailsInOneProcessOfThree) {
   ASSERT_EQ(finished.code, 0) << finished.out << finished.err;
   EXPECT_EQ(report()["parameters"]["tokens"], "1");
   EXPECT_LT(std::stoi(report()["parameters"]["hidden"].get<std::string>()), 64);
-  EXPECT_NE(finished.out.find("a case passes after 15 runs that pass\n"), std::string::npos)
+  EXPECT_NE(finished.out.find("a case counts as passing after 15 passes in a row\n"),
+            std::string::npos)
       << finished.out;
-  // Without a number it is measured.
+  // Without --repeat the failure rate is measured.
   what.resize(what.size() - 2);
   what.insert(what.end(), {"--time", "0.001"});
   const Finished measured = bisect(what);
@@ -130,7 +131,7 @@ TEST_F(BisectCase, SaysSoWhereTheTimeWasOver) {
   const Finished finished = bisect({"rms_norm/v4_pro_hidden/full_graph", "--platform", "sim-sm90",
                                     "--plugin", plugin("ignores_weight"), "--time", "0.001"});
   EXPECT_EQ(finished.code, 0) << finished.err;
-  EXPECT_NE(finished.out.find("the time was over"), std::string::npos) << finished.out;
+  EXPECT_NE(finished.out.find("the time ran out"), std::string::npos) << finished.out;
   EXPECT_FALSE(report()["complete"]);
 }
 
@@ -140,12 +141,13 @@ TEST_F(BisectCase, RefusesWhatMakesNoSense) {
   expect_refused({"rms_norm/one_tokn/eager"}, 2, "did you mean rms_norm/one_token/eager");
   expect_refused({"rms_norm/one_token/eager", "--set", "tokns=3"}, 2, "did you mean \"tokens\"");
   expect_refused({"rms_norm/one_token/eager", "--platform", "sim-sm91"}, 2, "unknown platform");
-  expect_refused({"rms_norm/one_token/eager", "--platform", "hip-gfx942"}, 1, "cannot say");
+  expect_refused({"rms_norm/one_token/eager", "--platform", "hip-gfx942"}, 1,
+                 "the case could not run: skipped");
   expect_refused({"rms_norm/one_token/eager", "--ops", "nosuch.py"}, 2, "No such file");
   expect_refused({}, 2, "--case is required");
 }
 
-// Faults of the library, in 64 requests and 50 steps.
+// A fault of faults/decode, planted in a case of 64 requests and 50 steps.
 struct Planted {
   std::string fault, which;
   Words more = {};
@@ -166,7 +168,7 @@ class ServingFaults : public BisectCase {
     EXPECT_LE(result["requests"], 3) << result["reproduce"];
     EXPECT_LE(result["steps"], 4) << result["reproduce"];
     EXPECT_LT(result["seconds"], 120);
-    // What it is compared with has been taken from the case as it was.
+    // The kind of failure stays that of the original case.
     EXPECT_NE(finished.err.find("fails: " + result["failure"]["kind"].get<std::string>() + "\n"),
               std::string::npos)
         << finished.err;
@@ -178,7 +180,7 @@ TEST_F(ServingFaults, OfTwoKindsAreBroughtDown) {
   expect_small({"v32_tail_not_cleared", "decode_step/v32/full"});
 }
 
-// Each another kind: indptr, tail of metadata, key of a plan, slot mapping, state of a graph,
+// One fault of each kind: indptr, tail of metadata, key of a plan, slot mapping, state of a graph,
 // drafter, mutant kernel, staging, stale top-k, breaks, format, transfers in flight.
 TEST_F(ServingFaults, OfAllKindsAreBroughtDown) {
   if (!tests::long_tests_run()) GTEST_SKIP() << tests::kTakesMinutes;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// plumb bisect commits, on scripted repositories: the right commit or the right pair, with few
-// builds, from a failure that shows now and then, and without a trace in the user's checkout.
+// plumb bisect commits on scripted repositories: finds the first bad commit, or it and a commit
+// that does not build, with few builds, also for an intermittent failure, and leaves the user's
+// checkout unchanged.
 #include <tuple>
 
 #include "tests/bisect/commit_search.h"
@@ -9,7 +10,7 @@
 namespace plumb::bisect {
 namespace commits_test {
 
-// Everything that git and the file system know of the user's checkout.
+// The full state of the user's checkout, as git and the file system show it.
 std::string checkout(const ScriptedRepository& repository) {
   return repository.shell(
       "git rev-parse HEAD; git symbolic-ref -q HEAD; git status --porcelain --ignored; git diff; "
@@ -26,8 +27,8 @@ TEST(BisectCommits, FindsTheCommitAndPrintsWhatMovedAndHowToRepeatIt) {
   EXPECT_EQ(found.first_bad(), repository.hash(40));
   for (const std::string& text :
        {"first bad commit: " + repository.hash(40) + "\n    commit 40\n    A Person, 2023-11-14",
-        std::string("rms_norm/one_token/eager on sim-sm90\n    out: row 0 of 1 wrong"),
-        std::string("    no known pattern\n"),
+        std::string("rms_norm/one_token/eager on sim-sm90\n    out: 1 of 1 rows (row 0) wrong"),
+        std::string("    matches no fault of the library\n"),
         "reproduce: git checkout " + repository.hash(40) + " && sh -c 'if [",
         std::string("' && ./plumb run --case rms_norm/one_token/eager --platform sim-sm90\n")}) {
     EXPECT_NE(found.ended.out.find(text), std::string::npos) << text << "\n" << found.ended.out;
@@ -58,7 +59,7 @@ TEST(BisectCommits, LeavesTheUsersCheckoutAlone) {
   const std::string before = checkout(repository);
   EXPECT_EQ(run(repository, words(repository, 0, 63, kOnce)).ended.code, 0);
   EXPECT_EQ(checkout(repository), before);
-  // Also where it cannot go on.
+  // The checkout is also unchanged after a search that cannot go on.
   Bisected failed =
       run(repository, words(repository, 0, 63, {{"--state", ""}, {"--build", "exit 3"}}));
   EXPECT_EQ(failed.ended.code, 1);
@@ -85,12 +86,12 @@ TEST(BisectCommits, ABuildThatMakesNothingIsNotJudgedByTheFileOfAnotherCommit) {
   const Bisected found =
       run(repository, words(repository, 0, 63, {{"--repeat", "1"}, {"--build", build}}));
   EXPECT_EQ(found.first_bad(), repository.hash(40)) << found.ended.err;
-  EXPECT_NE(found.ended.err.find("does not build: the build has made no plumb"), std::string::npos)
+  EXPECT_NE(found.ended.err.find("does not build: the build made no plumb"), std::string::npos)
       << found.ended.err;
 }
 
 TEST(BisectCommits, ACommitOfAMergedBranchIsFound) {
-  const ScriptedRepository repository = make({5, {}, 5, 4});  // all are good
+  const ScriptedRepository repository = make({5, {}, 5, 4});  // all commits are good
   const std::string commit = "git add -A && git commit --quiet -m ";
   repository.shell("git checkout --quiet -b side main~1 && echo 1 >one && " + commit +
                    "one && echo 2 >two && " + commit + "two");
@@ -165,8 +166,8 @@ TEST(BisectCommits, ArmsThatRanSomethingElseAreToldApart) {
   const Bisected found = run(repository, words(repository, 0, 7, kOnce));
   EXPECT_EQ(found.first_bad(), repository.hash(3));
   EXPECT_NE(found.ended.out.find(
-                "note: the bad end did not run the same as the good end: rms_norm/one_token/eager "
-                "on sim-sm90: 4 points and 8 launches in one arm, 1 and 9"),
+                "note: the bad end did other work than the good end: rms_norm/one_token/eager "
+                "on sim-sm90: 4 points and 8 launches there, 1 and 9"),
             std::string::npos)
       << found.ended.out;
 }
@@ -179,7 +180,7 @@ TEST(BisectCommits, APathThatChangesOnTheWayIsTold) {
   });
   const Bisected found = run(repository, words(repository, 0, 7, kOnce));
   EXPECT_EQ(found.first_bad(), repository.hash(6));
-  EXPECT_NE(found.ended.out.find("(commit 5) did not run the same as the good end: "
+  EXPECT_NE(found.ended.out.find("(commit 5) did other work than the good end: "
                                  "rms_norm/one_token/eager on sim-sm90: 4 points and 8 launches"),
             std::string::npos)
       << found.ended.out;
@@ -198,17 +199,18 @@ TEST(BisectCommits, AQuestionThatThePlumbOfTheEndsRefusesIsAUsageError) {
 
 TEST(BisectCommits, HistoriesThatPartAreJudgedWhereTheyPart) {
   const ScriptedRepository repository = make({40});
-  // A side branch from 50, which is bad, on which it was repaired.
+  // A side branch from commit 50, which is bad; the branch repairs it.
   repository.shell("git checkout --quiet -b side " + repository.hash(50) + " && git checkout " +
                    repository.hash(0) + " -- plumb.in && git commit --quiet -m repaired");
   const std::map<std::string, std::string> from_side{
       {"--good", "side"}, {"--repeat", "1"}, {"--state", ""}};
   const Bisected fixed = run(repository, words(repository, 0, 63, from_side));
   EXPECT_EQ(fixed.ended.code, 1);
-  EXPECT_NE(fixed.ended.err.find("where the two ends part, " + repository.hash(50).substr(0, 10)),
-            std::string::npos)
+  EXPECT_NE(
+      fixed.ended.err.find("the merge base of both ends " + repository.hash(50).substr(0, 10)),
+      std::string::npos)
       << fixed.ended.err;
-  // One from 20, which is good.
+  // A side branch from commit 20, which is good.
   repository.shell("git checkout --quiet -B side " + repository.hash(20) +
                    " && git commit --quiet --allow-empty -m other");
   EXPECT_EQ(run(repository, words(repository, 0, 63, from_side)).first_bad(), repository.hash(40));
@@ -225,7 +227,7 @@ TEST(BisectCommits, QuestionsThatMakeNoSenseAreRefused) {
     EXPECT_EQ(builds(repository), 0);
   };
   expect_refused("--plumb", "/usr/bin/plumb", "--plumb: /usr/bin/plumb is outside");
-  expect_refused("--plumb", "../plumb", "is outside of the folder");
+  expect_refused("--plumb", "../plumb", "is outside the folder");
   expect_refused("--repo", "/", "/: fatal: not a git repository");
   expect_refused("--repo", "/no/such", "/no/such: no such folder");
   expect_refused("--platform", "sim-sm9", "did you mean sim-sm90?");
@@ -246,7 +248,7 @@ TEST(BisectCommits, GoesOnWhereItWasInterrupted) {
   const ScriptedRepository repository = make({40});
   const std::string stop = repository.outside("stop");
   std::vector<std::string> all = words(repository, 0, 63, kOnce);
-  // The fourth build sends what Ctrl-C sends.
+  // The fourth build sends SIGINT to plumb, as Ctrl-C does.
   std::string& build = *std::find(all.begin(), all.end(), build_command(repository));
   build = "[ $(wc -l <" + repository.outside("builds") + ") = 3 ] && [ ! -e " + stop +
           " ] && touch " + stop + " && kill -INT $PPID && sleep 30; " + build;
@@ -255,7 +257,7 @@ TEST(BisectCommits, GoesOnWhereItWasInterrupted) {
   EXPECT_EQ(stopped.ended.code, 2);
   EXPECT_LT(stopped.ended.seconds, 20);
   EXPECT_NE(
-      stopped.ended.err.find("plumb: stopped by signal 2 (Interrupt); the same command goes on "
+      stopped.ended.err.find("plumb: stopped by signal 2 (Interrupt); the same command continues "
                              "from " +
                              repository.outside("state")),
       std::string::npos)
@@ -271,14 +273,15 @@ TEST(BisectCommits, GoesOnWhereItWasInterrupted) {
   const Bisected explained{
       run_process({{PLUMB_BINARY, "bisect", "explain", repository.outside("state")}, "", {}, 0}),
       {}};
-  EXPECT_NE(explained.ended.out.find("asked because: it has to be bad"), std::string::npos);
-  EXPECT_NE(explained.ended.out.find("the first bad one is " + repository.hash(40).substr(0, 10)),
+  EXPECT_NE(explained.ended.out.find("asked because: the bad end has to be bad"),
+            std::string::npos);
+  EXPECT_NE(explained.ended.out.find("first bad: " + repository.hash(40).substr(0, 10)),
             std::string::npos)
       << explained.ended.out;
 }
 
-// With a real compiler, a real plug-in and plumb's own verdicts: the example's repository, in which
-// commit 41 rounds wrongly and commit 23 does not compile.
+// With a real compiler, a real plug-in and plumb's own verdicts. In the example's repository commit
+// 41 rounds wrongly and commit 23 does not compile.
 TEST(BisectCommits, FindsTheCommitThatBrokeAPlugIn) {
   const TemporaryFolder folder("plumb-bisect-test");
   const std::string kernels = folder.path() / "kernels";

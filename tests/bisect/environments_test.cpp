@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// plumb bisect environments, with real compilers and the example's kernel: which environment since,
-// which toggles. And what is wrong with files of them.
+// plumb bisect environments, with real compilers and the example's kernel: finds the first bad
+// environment, or the toggles that cause a failure. Bad files are refused.
 #include "bisect/commits/environments.h"
 
 #include <cstdlib>
@@ -88,13 +88,14 @@ TEST_F(BisectEnvironments, FindsBothOfTwoCulpritsAmongEightToggles) {
       << again.ended.err;
 }
 
-// Variables alone, as a script that stands for plumb reads them: no compiler.
+// A script in place of plumb, whose verdict depends on environment variables only: needs no
+// compiler.
 std::string script() {
   return R"(#!/bin/sh
 while [ $# -gt 0 ]; do [ "$1" = --json ] && json=$2; shift; done
 head='"case":"rms_norm/one_token/eager","platform":"sim-sm90"'
 if eval "$TEST_FAILS"; then
-  echo '{"cases":[{'"$head"',"outcome":"failed","points":1,"launches":2,"comparisons":1,"failures":[{"context":"step 0","lines":["out: row 0 of 1 wrong"],"tensors":[{"tensor":"out"}]}]}]}' >"$json"
+  echo '{"cases":[{'"$head"',"outcome":"failed","points":1,"launches":2,"comparisons":1,"failures":[{"context":"step 0","lines":["out: 1 of 1 rows (row 0) wrong"],"tensors":[{"tensor":"out"}]}]}]}' >"$json"
   exit 1
 fi
 echo '{"cases":[{'"$head"',"outcome":"passed","points":4,"launches":8,"comparisons":4}]}' >"$json"
@@ -107,7 +108,8 @@ class BisectVariables : public BisectEnvironments {
     std::ofstream(path("plumb")) << script();
     std::filesystem::permissions(path("plumb"), std::filesystem::perms::owner_all);
   }
-  // Toggles a to d, each a variable of that name; `fails` is a shell's condition.
+  // Writes a file with the toggles a to d, which set a variable of that name to 1. `fails`: a shell
+  // condition under which the case fails.
   std::string toggles(const std::string& fails) const {
     std::string text = "plumb = \"plumb\"\nvariables = { TEST_FAILS = '" + fails + "' }\n";
     for (const char* name : {"a", "b", "c", "d"}) {
@@ -141,11 +143,11 @@ TEST_F(BisectVariables, ThereMayBeNothingToFind) {
   EXPECT_EQ(found.ended.code, 2) << "--state is there twice";
   found = run(toggles("false"), once_);
   EXPECT_EQ(found.ended.code, 1);
-  EXPECT_NE(found.ended.err.find("plumb: with all toggles on it passes"), std::string::npos);
+  EXPECT_NE(found.ended.err.find("plumb: with all toggles on the case passes"), std::string::npos);
   std::filesystem::remove(path("state"));
   found = run(toggles("true"), once_);
   EXPECT_EQ(found.ended.code, 1);
-  EXPECT_NE(found.ended.err.find("with all toggles off it fails as well: rms_norm/one_token"),
+  EXPECT_NE(found.ended.err.find("with all toggles off the case fails too: rms_norm/one_token"),
             std::string::npos)
       << found.ended.err;
 }
@@ -210,9 +212,9 @@ TEST(EnvironmentFiles, MistakesAreNamedWithTheirLine) {
   const std::string one = "[[environment]]\nname = \"a\"\n", two = one + "[[environment]]\n";
   EXPECT_EQ(refusal(one + "[[environment]]\nname = \"b\"\n"), "not refused");
   EXPECT_EQ(refusal("[[environment]\n").find("env.toml:1: "), 0u);
-  EXPECT_EQ(refusal(""), "env.toml:1: wants either [[environment]] tables or [[toggle]] tables");
-  EXPECT_EQ(refusal(one + "[[toggle]]\nname = \"t\"\n").find("env.toml:1: wants either"), 0u);
-  EXPECT_EQ(refusal(one), "env.toml:1: wants two [[environment]] tables at least");
+  EXPECT_EQ(refusal(""), "env.toml:1: needs either [[environment]] tables or [[toggle]] tables");
+  EXPECT_EQ(refusal(one + "[[toggle]]\nname = \"t\"\n").find("env.toml:1: needs either"), 0u);
+  EXPECT_EQ(refusal(one), "env.toml:1: needs at least two [[environment]] tables");
   EXPECT_EQ(refusal(two), "env.toml:3: has no name");
   EXPECT_EQ(refusal(two + "name = \"a\"\n"), "env.toml:3: a is there twice");
   EXPECT_EQ(refusal(two + "nam = \"b\"\n"), "env.toml:4: unknown \"nam\" (did you mean name?)");
@@ -221,7 +223,7 @@ TEST(EnvironmentFiles, MistakesAreNamedWithTheirLine) {
             "env.toml:4: variables is a table: { NAME = \"value\" }");
   EXPECT_EQ(refusal(two + "variables = { A = 3 }\n"), "env.toml:4: A must be a string");
   EXPECT_EQ(refusal(two + "variables = { \"A=\" = \"3\" }\n"),
-            "env.toml:4: \"A=\" is no name of a variable");
+            "env.toml:4: \"A=\" is not the name of a variable");
   EXPECT_EQ(refusal("[environment]\nname = \"a\"\n"),
             "env.toml:1: write it with two brackets, as [[environment]]");
   EXPECT_EQ(refusal("bild = \"make\"\n"), "env.toml:1: unknown \"bild\" (did you mean build?)");

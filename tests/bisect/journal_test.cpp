@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A search that was stopped goes on from its state file, and a file that is not its own is refused.
+// A stopped search resumes from its state file. A state file of another question is refused.
 #include "bisect/search/journal.h"
 
 #include <gtest/gtest.h>
@@ -26,14 +26,14 @@ class JournalFile : public testing::Test {
   }
   void write(const std::string& text) const { std::ofstream(path(), std::ios::binary) << text; }
 
-  // Two answers and a decision.
+  // Writes two answers and a decision.
   void fill() const {
     Journal journal(path(), "bisect commits", kQuestion);
     journal.record("a", {{"verdict", "good"}, {"seconds", 1.5}, {"reason", ""}}, "it is an end");
     journal.note("4 commits are left");
     journal.record("b", {{"verdict", "cannot say"}, {"reason", "no \xff case"}}, "it halves them");
   }
-  // What the refusal says, in one line.
+  // The message of the refusal, which must be one line.
   std::string refusal(const std::string& command = "bisect commits",
                       const json& question = kQuestion) const {
     try {
@@ -104,15 +104,15 @@ TEST_F(JournalFile, ALastLineThatWasCutOffIsDroppedWhereverItWasCut) {
 TEST_F(JournalFile, FilesThatAreNotItsOwnAreRefused) {
   fill();
   EXPECT_EQ(refusal("bisect commits", {{"case", "rms_norm/hidden_1/eager"}, {"good", "z"}}),
-            ": answers another question: good is \"a\" there and \"z\" here");
+            ": answers another question: good is \"a\" in the file and \"z\" in this command");
   EXPECT_EQ(refusal("bisect commits", {{"case", "rms_norm/hidden_1/eager"}}),
-            ": answers another question: good is \"a\" there");
+            ": answers another question: good is \"a\" in the file and missing in this command");
   EXPECT_EQ(refusal("bisect case"), ": is a state file of \"bisect commits\"");
   const std::string whole = text();
   write(whole + "no JSON\n" + whole);
-  EXPECT_EQ(refusal(), ":5: is no line of a state file of plumb bisect");
+  EXPECT_EQ(refusal(), ":5: is not a line of a state file of plumb bisect");
   write("{\"schema\":1}\n");
-  EXPECT_EQ(refusal(), ":1: is no line of a state file of plumb bisect");
+  EXPECT_EQ(refusal(), ":1: is not a line of a state file of plumb bisect");
   write("{\"schema\":2,\"command\":\"bisect commits\",\"question\":{}}\n");
   EXPECT_EQ(refusal(), ": has schema 2, this plumb reads 1");
   EXPECT_EQ(whole.substr(0, 10), "{\"command\"");
@@ -156,7 +156,7 @@ TEST_F(JournalFile, TheDecisionLogIsInOrder) {
             "  3  b: cannot say, no \xef\xbf\xbd case\n"
             "    asked because: it halves them\n");
   write("");
-  EXPECT_EQ(explain(read_journal(path())), "nothing is in it yet\n");
+  EXPECT_EQ(explain(read_journal(path())), "the state file is empty\n");
 }
 
 }  // namespace journal_test

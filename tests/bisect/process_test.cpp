@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Programs that plumb bisect runs: every way in which they end, and that none is left behind.
+// Programs that plumb bisect runs: every way in which they can end, and that no process is left
+// behind.
 #include "bisect/search/process.h"
 
 #include <gtest/gtest.h>
@@ -10,6 +11,8 @@
 #include <cstdlib>
 #include <system_error>
 #include <thread>
+
+#include "bisect/commits/build.h"
 
 namespace plumb::bisect {
 namespace process_test {
@@ -49,6 +52,13 @@ TEST(Process, WhatTakesTooLongIsEndedWithAllThatItStarted) {
   EXPECT_EQ(ended.how().find("no result after 0."), 0u) << ended.how();
   std::this_thread::sleep_for(std::chrono::milliseconds(1200));
   EXPECT_FALSE(std::filesystem::exists(late));
+}
+
+TEST(Process, ABuildThatHangsDoesNotBuild) {
+  const Built built = build("sleep 60", testing::TempDir(), "no_such_file", {}, 0.2);
+  EXPECT_FALSE(built.made);
+  EXPECT_EQ(built.why.find("does not build: no result after 0."), 0u) << built.why;
+  EXPECT_LT(built.seconds, 30);
 }
 
 TEST(Process, AnInterruptEndsItAndIsThrown) {

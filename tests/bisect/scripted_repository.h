@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Small git repositories with a planted change, whose builds take milliseconds.
+// Small git repositories with a planted change. Their builds take milliseconds.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ class ScriptedRepository {
  public:
   using Files = std::map<std::string, std::string>;
 
-  // Commit i, of `commits`, has files(i) and the subject "commit i".
+  // `commits` commits; commit i has the files files(i) and the subject "commit i".
   ScriptedRepository(int commits, const std::function<Files(int)>& files) {
     git({"init", "--quiet", "--initial-branch=main"});
     std::string stream;
@@ -46,7 +46,7 @@ class ScriptedRepository {
   }
 
   const std::filesystem::path& path() const { return folder_.path(); }
-  // Outside of the repository: what builds and runs leave.
+  // A path outside of the repository, for files that builds and runs write.
   std::string outside(const std::string& name) const { return outside_.path() / name; }
   const std::string& hash(int commit) const { return hashes_.at(static_cast<std::size_t>(commit)); }
 
@@ -81,8 +81,8 @@ class ScriptedRepository {
   std::vector<std::string> hashes_;
 };
 
-// A stand-in for the program of plumb: writes a report of one case, which fails with probability
-// `of_five` / 5 where the commit is bad. Chance comes from a file, BISECT_TEST_DICE.
+// A shell script in place of plumb. It writes a report of one case, which fails with probability
+// `of_five` / 5 if the commit is bad. Its random state is in the file BISECT_TEST_DICE.
 inline std::string stand_in(bool bad, int of_five = 5, const std::string& tensor = "out") {
   return std::string("#!/bin/sh\n") +
          R"(while [ $# -gt 0 ]; do [ "$1" = --json ] && json=$2; shift; done
@@ -93,8 +93,8 @@ head='"case":"rms_norm/one_token/eager","platform":"sim-sm90"'
 )" + "if " +
          (bad ? "[ $(( (x >> 16) % 5 )) -lt " + std::to_string(of_five) + " ]" : "false") +
          R"(; then
-  echo '{"cases":[{'"$head"',"outcome":"failed","points":1,"launches":2,"comparisons":1,"diagnosis":"no known pattern","failures":[{"context":"step 0","lines":[")" +
-         tensor + R"(: row 0 of 1 wrong; row 0"],"tensors":[{"tensor":")" + tensor +
+  echo '{"cases":[{'"$head"',"outcome":"failed","points":1,"launches":2,"comparisons":1,"diagnosis":"matches no fault of the library","failures":[{"context":"step 0","lines":[")" +
+         tensor + R"(: 1 of 1 rows (row 0) wrong; row 0"],"tensors":[{"tensor":")" + tensor +
          R"("}]}]}]}' >"$json"
   exit 1
 fi
@@ -102,7 +102,8 @@ echo '{"cases":[{'"$head"',"outcome":"passed","points":4,"launches":8,"compariso
 )";
 }
 
-// Builds `plumb` from `plumb.in` and counts; a commit with a file named broken does not build.
+// Makes `plumb` from `plumb.in` and logs each build. A commit with a file named `broken` does not
+// build.
 inline std::string build_command(const ScriptedRepository& repository) {
   return "if [ -e broken ]; then echo 'error: broken' >&2; exit 2; fi; cp plumb.in plumb && echo "
          "built >>" +
@@ -126,7 +127,7 @@ struct Bisected {
   }
 };
 
-// plumb bisect with these words, and --json if they have none.
+// Runs plumb bisect with these words, and with --json unless they contain it.
 inline Bisected plumb_bisect(const ScriptedRepository& repository, std::vector<std::string> words,
                              const std::vector<std::string>& environment = {}) {
   const std::string json = repository.outside("result.json");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The searches themselves, on answers that are known: the right thing, in few steps, whatever
-// cannot say.
+// The searches alone, with known answers: they find the right element in few steps, also if some
+// elements have no verdict.
 #include "bisect/search/search.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,8 @@
 namespace plumb::bisect {
 namespace search_test {
 
-// A list of `count`, of which 0 is good and the last is bad; everything since `bad` is.
+// Result of a search in a list of `count` elements. Element 0 is good, and all from `bad` on are
+// bad.
 struct Outcome {
   std::vector<std::string> candidates;
   int said = 0, unsaid = 0;
@@ -80,7 +81,8 @@ TEST(Search, ALongGapIsLeftInFewSteps) {
   EXPECT_EQ(search(1024, 500, gap).candidates.size(), 401u) << "the gap, and what comes after it";
 }
 
-// Runs until something that fails at the least rate would pass all of them with so little risk.
+// A subject that fails at the given rate passes runs_until_good() runs in a row only with the given
+// risk.
 TEST(Repetition, EstimatesAreOnTheSafeSide) {
   EXPECT_NEAR(least_rate(1, 1, 0.05), 0.05, 1e-9);
   EXPECT_NEAR(least_rate(32, 32, 5e-7), std::pow(5e-7, 1.0 / 32), 1e-9);
@@ -94,7 +96,7 @@ TEST(Repetition, EstimatesAreOnTheSafeSide) {
   }
 }
 
-// An answer from a die, repeatable.
+// Returns failures at a given rate, from a seeded generator.
 Repeater::Ask die(std::uint64_t seed, double rate, const std::string& signature = "s") {
   return [state = seed * 0x9e3779b97f4a7c15ull + 1, rate, signature]() mutable {
     state = state * 6364136223846793005ull + 1442695040888963407ull;
@@ -132,6 +134,19 @@ TEST(Repetition, WhatNeverFailsIsGoodAndAnotherFailureCannotSay) {
   Repeater known(10, 3);
   EXPECT_EQ(known.measure(die(1, 1)).runs, 1);
   EXPECT_EQ(known.verdict(die(1, 0)).runs, 3);
+}
+
+TEST(Repetition, SaysHowManyPassesMakeAnAnswerGood) {
+  Repeater known(10, 3), certain(10, 1), measured(10, 0);
+  known.measure(die(1, 1));
+  EXPECT_EQ(known.text(), "3 passes in a row make an answer good (--repeat)");
+  certain.measure(die(1, 1));
+  EXPECT_EQ(certain.text(), "1 pass makes an answer good (--repeat)");
+  measured.measure(die(1, 1));
+  EXPECT_TRUE(measured.text().starts_with("failure rate at least 63.")) << measured.text();
+  EXPECT_NE(measured.text().find(" % (32 of 32 runs): 17 passes in a row make an answer good"),
+            std::string::npos)
+      << measured.text();
 }
 
 TEST(Repetition, AnEndThatFailsAndCannotSayByTurnsIsUndecided) {

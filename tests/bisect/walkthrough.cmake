@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Runs the commands of docs/bisect.md (its ```sh blocks, as they stand there, in one shell that stops
-# at the first that fails) in an empty folder, with the built plumb on the PATH, and looks for what
-# they have to say.
+# Runs the commands of docs/bisect.md (its ```sh blocks, unchanged, in one shell that stops at the
+# first failure) in an empty folder, with the built plumb on the PATH. Checks that the output
+# contains the texts at the end of this file.
 file(REMOVE_RECURSE "${WORK}")
 file(MAKE_DIRECTORY "${WORK}")
 file(READ "${PAGE}" page)
-# Lists of CMake would come apart at these.
+# In a CMake list a semicolon would separate elements.
 string(REPLACE ";" "\\;" page "${page}")
 string(REGEX MATCHALL "```sh\n[^`]*```" blocks "${page}")
 set(script "")
@@ -29,7 +29,7 @@ if(NOT code EQUAL 0)
   message(FATAL_ERROR "the commands of ${PAGE} ended with ${code}")
 endif()
 foreach(text "\nred\n" "first bad commit: " "    round in one instruction\n" "reproduce: git checkout "
-        "asked because: it has to be bad" "-  const float rounded = (x + large) - large"
+        "asked because: the bad end has to be bad" "-  const float rounded = (x + large) - large"
         " passed, 0 failed, 0 untrusted")
   string(FIND "${output}" "${text}" at)
   if(at EQUAL -1)

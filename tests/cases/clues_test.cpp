@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a run knows of stored tensors beside the truth, and the report on wrong ones says: what they
+// A report explains wrong outputs by what the run knows beyond the expected values: what outputs
 // held before the launch, and what earlier steps stored.
 #include <gtest/gtest.h>
 
@@ -25,7 +25,7 @@ class Clued : public testing::Test {
     return got;
   }
 
-  // What a launch with these inputs stores.
+  // Outputs of a launch with these inputs.
   TensorSet stored(const Step& step, Poison poison) {
     session.set_inputs(step, buffers);
     session.poison(buffers, poison);
@@ -33,14 +33,14 @@ class Clued : public testing::Test {
     return read_back(poison);
   }
 
-  // What is there if nothing is launched.
+  // Outputs without a launch: they still hold the poison.
   TensorSet left(const Step& step, Poison poison) {
     session.set_inputs(step, buffers);
     session.poison(buffers, poison);
     return read_back(poison);
   }
 
-  // The last line on wrong outputs.
+  // The last line of the report on wrong outputs; "" if they are right.
   std::string said_of(const Step& step, const TensorSet& got) {
     result.failures.clear();
     session.judge(step, got, {}, "here");
@@ -70,7 +70,8 @@ TEST_F(Clued, OutputsThatNobodyWrote) {
             "each wrong row is zero, as before the launch");
 }
 
-// A launcher that works at once has written what the poison then overwrites.
+// If streams run their work late there is a second explanation: the launcher wrote at once instead
+// of in its stream, and the stream poisoned the outputs later.
 TEST_F(Clued, OutputsThatNobodyWroteOnLateStreams) {
   Point late;
   late.conditions.policy = device::Policy::late;
@@ -89,7 +90,7 @@ TEST_F(Clued, OutputsOfAnEarlierStep) {
   TensorSet got = stored(second, Poison::nan);
   EXPECT_EQ(said_of(second, got), "");
   got.at("out").bytes() = then.at("out").bytes();
-  EXPECT_EQ(said_of(second, got), "each wrong row holds what step 0 stored");
+  EXPECT_EQ(said_of(second, got), "each wrong row holds the result of step 0");
 }
 
 }  // namespace clues_test

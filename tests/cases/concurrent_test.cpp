@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Several runners on one device: faults that only they show are found, and named by runner; on a
-// simulated device the same interleaving happens every time.
+// Several runners on one device: faults that show only there are found and attributed to a runner.
+// A simulated device interleaves in the same way every time.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -36,7 +36,7 @@ INSTANTIATE_TEST_SUITE_P(Concurrent, OnPlatform,
 
 constexpr const char* kStateful = "sparse_mla_decode/edge_lengths_ragged/concurrent";
 
-// Beside every replay a kernel writes one byte, at `offset` of the allocation with this label.
+// After every replay, a kernel writes one byte at `offset` of the allocation labelled `label`.
 class StrayWrites final : public device::ForwardingDevice {
  public:
   StrayWrites(std::unique_ptr<device::Device> inner, std::string label, std::ptrdiff_t offset)
@@ -58,7 +58,7 @@ class StrayWrites final : public device::ForwardingDevice {
   std::uint8_t* target_ = nullptr;
 };
 
-// As a real device, whose memory ends.
+// A simulated device with limited memory, like a real one.
 class SmallDevice final : public device::ForwardingDevice {
  public:
   SmallDevice(std::unique_ptr<device::Device> inner, std::size_t bytes)
@@ -80,20 +80,20 @@ CaseResult run_with_memory(const std::string& id, std::size_t bytes) {
   return run_case(find_case(id), options);
 }
 
-// rms_norm/v4_pro_hidden: 4 rows of 7168 in and out and the weight, 126 KiB, for each of 4 runners
-// and for the work alone: three quarters of 840 KiB.
+// The tensors of rms_norm/v4_pro_hidden (4 rows of 7168 in and out, and the weight) take 126 KiB.
+// For 4 runners and the work alone that is 630 KiB, three quarters of 840 KiB.
 TEST(ConcurrentCases, AreSkippedWhereTheDeviceHasTooLittleMemory) {
   EXPECT_EQ(run_with_memory("rms_norm/v4_pro_hidden/concurrent", 842 << 10).outcome,
             Outcome::passed);
   const CaseResult skipped = run_with_memory("rms_norm/v4_pro_hidden/concurrent", 838 << 10);
   EXPECT_EQ(skipped.outcome, Outcome::skipped);
-  EXPECT_NE(skipped.reason.find("4 runners, and the same work alone, take 0 GiB, and the device "
+  EXPECT_NE(skipped.reason.find("4 runners and the same work run alone need 0 GiB, and the device "
                                 "has 0"),
             std::string::npos)
       << skipped.reason;
 }
 
-// Has no memory for what bears a name that begins so.
+// A device that has no memory for allocations whose label begins with `label`.
 class FullDevice final : public device::ForwardingDevice {
  public:
   FullDevice(std::unique_ptr<device::Device> inner, std::string label, bool real)
@@ -125,7 +125,8 @@ CaseResult run_without_memory_for(const std::string& label, const std::string& s
   return run_case(find_case("rms_norm/v4_pro_hidden/" + scenario), options);
 }
 
-// `plumb run` runs it again without others beside it.
+// `plumb run` repeats a case for which a real device had no memory left, with no other case
+// running.
 TEST(ConcurrentCases, AreSkippedIfARealDeviceHasNoMemoryLeft) {
   for (const char* scenario : {"concurrent", "eager", "full_graph"}) {
     const bool several = std::string_view(scenario) == "concurrent";
@@ -143,7 +144,7 @@ TEST(ConcurrentCases, FailWithTheKindOfTheDevicesError) {
   ASSERT_EQ(result.outcome, Outcome::failed);
   EXPECT_FALSE(result.lacked_memory);
   EXPECT_EQ(result.failures.front().kind, "out_of_memory");
-  EXPECT_NE(result.failures.front().context.find("the neighbours"), std::string::npos)
+  EXPECT_NE(result.failures.front().context.find("the background load"), std::string::npos)
       << result.failures.front().context;
 }
 
@@ -173,12 +174,12 @@ TEST_P(OnPlatform, InputsOfOneRunnerUnderAnotherAreFound) {
 
 TEST_P(OnPlatform, OpStateOfTwoRunnersIsFound) {
   expect_found(kStateful, with_runners_sharing(on(GetParam()), RunOptions::Sharing::state),
-               "one captured alone launches plan_kernel");
+               "a graph captured alone launches plan_kernel");
 }
 
 TEST_P(OnPlatform, ACaptureThatANeighbourSpoilsIsFound) {
   const RunOptions options = with_global_captures(on(GetParam()));
-  expect_found("rms_norm/v4_pro_hidden/concurrent", options, "the neighbours, capture");
+  expect_found("rms_norm/v4_pro_hidden/concurrent", options, "the background load, capture");
   EXPECT_EQ(run_case(find_case("rms_norm/v4_pro_hidden/full_graph"), options).outcome,
             Outcome::passed);
 }
@@ -192,7 +193,7 @@ TEST(ConcurrentCases, FailWithoutAReplay) {
   }
 }
 
-// What the mutants of concurrency.cmake do wrong, no call by itself shows.
+// The mutants of concurrency.cmake are wrong only if several calls run at the same time.
 TEST(ConcurrencyMutants, PassWithoutNeighbours) {
   int tried = 0;
   for (const Mutant& mutant : all_mutants()) {
@@ -230,7 +231,7 @@ TEST(ConcurrentCases, WithOneAndWithSixteenRunnersPass) {
   }
 }
 
-// A failing case says the same every time, whatever the host threads' luck.
+// A failing case gives the same report every time, however the host schedules its threads.
 TEST(ConcurrentCases, FailTheSameWayEveryTime) {
   for (const char* name : {"top_k_scratch_of_all_calls", "rms_norm_scratch_of_all_calls"}) {
     const auto mutant = std::find_if(all_mutants().begin(), all_mutants().end(),

@@ -32,8 +32,8 @@ Tracked tracked_input(const OwnCall& call, const std::string& name) {
   return {std::get<std::vector<double>>(input.values), input.shape, call.numerics};
 }
 
-// out[tokens, hidden] = scale * factor[tokens] * x[tokens, hidden]; picked[tokens] = 2
-// index[tokens]
+// out[tokens, hidden] = scale * factor[tokens] * x[tokens, hidden]
+// picked[tokens] = 2 * index[tokens]
 OwnOp scaled() {
   OwnOp op{.name = "scaled", .summary = "scaled rows", .live = "tokens"};
   op.sizes = {{"tokens", {4, 1, 9}}, {"hidden", {24, 7}}};
@@ -57,7 +57,7 @@ OwnOp scaled() {
   return op;
 }
 
-// One call of `scaled` with results as an fp32 kernel stores them.
+// One call of `scaled`. compute() stores results as an fp32 kernel does.
 struct ScaledCall {
   explicit ScaledCall(const Step& which, std::map<std::string, std::int64_t> parameters = {})
       : step(which), made(define_own_op(scaled())) {
@@ -223,11 +223,11 @@ TEST(OwnOp, WithADeclarationThatHasNoMeaningIsRefused) {
   EXPECT_EQ(refusal([](OwnOp&) {}), "");
   EXPECT_EQ(
       refusal([](OwnOp& op) { op.tensors[0].shape[1] = "hiden"; }),
-      "scaled: x has the size \"hiden\": \"hiden\" is no size of the op (did you mean hidden?)");
+      "scaled: x has the size \"hiden\": \"hiden\" is not a size of the op (did you mean hidden?)");
   EXPECT_EQ(refusal([](OwnOp& op) { op.tensors[2].below = "vocabulary"; }),
-            "scaled: index has the size \"vocabulary\": \"vocabulary\" is no size of the op");
+            "scaled: index has the size \"vocabulary\": \"vocabulary\" is not a size of the op");
   EXPECT_EQ(refusal([](OwnOp& op) { op.tensors[2].below = "hidden - 2*"; }),
-            "scaled: index has the size \"hidden - 2*\": \"\" is no size of the op");
+            "scaled: index has the size \"hidden - 2*\": \"\" is not a size of the op");
   EXPECT_EQ(refusal([](OwnOp& op) { op.tensors[1].name = "hidden"; }),
             "scaled: there are two arguments hidden, or plumb has one of this name");
   EXPECT_EQ(refusal([](OwnOp& op) { op.sizes[0].values.clear(); }),
@@ -240,7 +240,7 @@ TEST(OwnOp, WithADeclarationThatHasNoMeaningIsRefused) {
   EXPECT_EQ(refusal([](OwnOp& op) { op.tensors[0].between = {1, 0}; }),
             "scaled: x lies between two numbers, the smaller one first");
   EXPECT_EQ(refusal([](OwnOp& op) { op.live = "rows"; }),
-            "scaled: live = \"rows\" is no size of the op");
+            "scaled: live = \"rows\" is not a size of the op");
   EXPECT_EQ(refusal([](OwnOp& op) { op.tensors.resize(3); }), "scaled: has no output");
   const auto grow = [](OwnOp& op) {
     for (int i = 0; i < 40; ++i) {
@@ -248,7 +248,7 @@ TEST(OwnOp, WithADeclarationThatHasNoMeaningIsRefused) {
     }
   };
   EXPECT_EQ(refusal(grow), "scaled: 45 arrays, more than 40");
-  EXPECT_EQ(refusal([](OwnOp& op) { op.name = "a b"; }), "\"a b\" is no name of an op");
+  EXPECT_EQ(refusal([](OwnOp& op) { op.name = "a b"; }), "\"a b\" is not a valid name of an op");
 }
 
 }  // namespace own_op_test

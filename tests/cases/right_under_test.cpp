@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A failed case names the declarations under which it is right, and says nothing of kernels that
-// are wrong under all. tests/faults/faults_test.cpp has the mutants for that.
+// A failed case names the declarations under which it is right, and none for kernels that are wrong
+// under all. tests/faults/faults_test.cpp has the mutants for the latter.
 #include "cases/studies/right_under.h"
 
 #include <gtest/gtest.h>
@@ -41,7 +41,7 @@ std::string said(const std::string& id, const RunOptions& options) {
   return right_if(found(id, options));
 }
 
-// The indexer's query with a floor that its parameters make, or do not.
+// The indexer's query kernel with a floor that depends on the requested floor, or ignores it.
 template <float (*floor_of)(float)>
 RunOptions with_floor() {
   device::OpEntry entry = own("indexer_q_rope_quant");
@@ -65,7 +65,8 @@ TEST(RightUnder, NamesNoValueThatTheKernelHasNot) {
   EXPECT_EQ(said("indexer_q_rope_quant/v4/eager", with_floor<between>()), "");
 }
 
-// What it computes is right under the other value, but not when that is declared.
+// The kernel's result is right under the other value, but no longer if that value is declared,
+// because the kernel then replaces that value too.
 TEST(RightUnder, NamesNoValueForAKernelThatMistakesItsParameters) {
   EXPECT_EQ(said("indexer_q_rope_quant/v4/eager", with_floor<other>()), "");
 }
@@ -103,7 +104,8 @@ TEST(RightUnder, NamesThePlanThatAKernelDoesNotMake) {
             "right if plan = none: declare it");
 }
 
-// What it writes for a skipped token is right nowhere in this case.
+// In this case no value makes the result for a skipped token right. It passes only under a value
+// whose cases have no skipped tokens.
 TEST(PassesUnder, NamesTheValueWhoseCasesAreOthers) {
   RunOptions never = on("sim-sm90");
   never.launched_under = "skip=never";
@@ -111,10 +113,10 @@ TEST(PassesUnder, NamesTheValueWhoseCasesAreOthers) {
   const CaseResult result = run_case(which, never);
   EXPECT_EQ(right_if(right_under(which, result, never)), "");
   EXPECT_EQ(passes_if(passes_under(which, result, never)),
-            "passes under skip = never, which does not ask for what is wrong here");
+            "declared as skip = never it passes, because the wrong values are then not tested");
 }
 
-// A card that has met an illegal address answers nothing more.
+// After an illegal address a real card answers no further calls.
 TEST(PassesUnder, AsksNothingOfARealDeviceThatFailed) {
   CaseResult result;
   result.outcome = Outcome::failed;
@@ -159,7 +161,7 @@ TEST(RightUnder, SaysNothingWhereNoValueIsWrong) {
   EXPECT_EQ(said("rms_norm/v4_pro_hidden/eager", with(entry)), "");
 }
 
-// A declaration that promises less is no excuse for what it leaves out.
+// A declaration that promises less does not excuse writing elements that it leaves out.
 TEST(RightUnder, WantsWhatIsLeftOutToBeUntouched) {
   const HostTensor stored({.name = "out", .shape = {2, 3}, .role = Role::output});
   const auto promising = [&](RowMask rows, ColumnRanges columns) {
@@ -183,7 +185,7 @@ TEST(RightUnder, WantsWhatIsLeftOutToBeUntouched) {
   EXPECT_FALSE(leaves_alone({}, true, true)) << "nothing is promised of the first row either";
 }
 
-// A matrix unit truncates sums, and a kernel that uses one may have declared that it rounds.
+// A matrix unit truncates sums. A kernel that uses one may declare by mistake that it rounds.
 TEST(RightUnder, TriesTheUnitThatAddsUpLongProducts) {
   const Case& which = find_case("sparse_mla_decode/heads_64/eager");
   plumb_numerics declared = own("sparse_mla_decode").numerics;
@@ -192,13 +194,13 @@ TEST(RightUnder, TriesTheUnitThatAddsUpLongProducts) {
   };
   const auto truncates = [&](const Alternative& one) { return !rounds(one); };
   EXPECT_EQ(right_if(right_alternatives(*which.op, which.row, declared, truncates)),
-            "right if sum_unit = sm90_bf16: declare it");
+            "right if sum_unit = sm90_bf16: declare it, but only if the kernel computes that way");
   declared.sum_unit = PLUMB_UNIT_SM90_FP8;
   EXPECT_EQ(right_if(right_alternatives(*which.op, which.row, declared, rounds)), "")
       << "a wider unit is not replaced by a narrower one";
 }
 
-// A norm that is wrong in each second launch, and whether it promises equal bits.
+// A norm that is wrong in every second launch. `deterministic`: whether it promises equal bits.
 RunOptions now_and_then(bool deterministic) {
   device::OpEntry entry = own("rms_norm");
   entry.numerics.deterministic = deterministic;
@@ -209,7 +211,7 @@ RunOptions now_and_then(bool deterministic) {
     return own("rms_norm").launch(&params);
   };
   RunOptions options = with(entry);
-  options.foreign = true;  // its launches are those of one entry
+  options.foreign = true;  // only one entry's launches are counted: no checked kernels
   return options;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The drafter's step: what it is given by the target's, and what its results follow from.
+// The drafter's step: its inputs come from the target's step, and its results depend on these only.
 #include <gtest/gtest.h>
 #include <plumb/ops/hyper_connection.h>
 #include <plumb/ops/norm.h>
@@ -17,7 +17,7 @@ namespace decode_drafter_test {
 using device::decode::Call;
 using device::decode::GraphMode;
 
-// Keeps the parameters of the calls that a test asks for, by name.
+// Keeps the parameters of three named calls.
 class Recorder final : public device::decode::CallObserver {
  public:
   void begin(const device::decode::StepPart&) override {}
@@ -122,7 +122,8 @@ TEST(DecodeDrafter, AModeBesideAnotherOfTheTargetIsRefused) {
     const Serving serving(options);
     FAIL() << "not refused";
   } catch (const std::invalid_argument& error) {
-    EXPECT_STREQ(error.what(), "PIECEWISE graphs of the drafter beside FULL graphs of its target");
+    EXPECT_STREQ(error.what(),
+                 "PIECEWISE graphs of the drafter cannot run with FULL graphs of its target");
   }
 }
 

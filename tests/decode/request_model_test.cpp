@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The model of requests against plans of a right host, each with one thing changed: the part that
-// is named. The faults that plumb faults plants are such changes on their way through a step.
+// The model of requests checks plans of a right host, each with one change, and names the changed
+// part. The faults of plumb faults make such changes in a running step.
 #include "decode/checks/request_model.h"
 
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ using device::decode::WindowGap;
 
 constexpr std::size_t kC4a = static_cast<std::size_t>(Cache::c4a);
 
-// Requests as an engine keeps them, and the model beside them. No device.
+// Bookkeeping of requests as in an engine, and the model that checks it. No device is needed.
 struct Host {
   explicit Host(bool frees_window = false) {
     geometry.frees_window = frees_window;
@@ -43,7 +43,7 @@ struct Host {
     return plan_step(geometry, {{&request, tokens, true}}, tokens, {}, {});
   }
 
-  // As many tokens at a time as a step has.
+  // Admits a request and fills its caches in chunks of at most the tokens of a step.
   std::optional<WrongPlan> come(std::uint64_t id, std::int64_t tokens, bool leaves = true) {
     Request& request = requests->admit(id);
     std::vector<CacheFill> fills;
@@ -57,7 +57,8 @@ struct Host {
     return model->change({.admitted = {{id, tokens}}}, fills);
   }
 
-  // Window blocks that are gone are filled again, unless somebody forgets to.
+  // Admits behind another request. Window blocks that were given back are filled again, unless
+  // fills_gap is false.
   std::optional<WrongPlan> come_behind(std::uint64_t id, std::uint64_t other, std::int64_t tokens,
                                        bool fills_gap = true) {
     const WindowGap gap = requests->admit_behind(id, other, tokens);
@@ -98,8 +99,8 @@ struct Host {
   std::optional<RequestModel> model;
 };
 
-// Tokens 0 to 3 of request 1, from position 20; 4 and 5 of request 2, from 130; 6 to 12 of the
-// prompt of request 3, from 5.
+// Tokens 0 to 3 belong to request 1, from position 20; 4 and 5 to request 2, from 130; 6 to 12 to
+// the prompt of request 3, from 5.
 const ScheduledStep kMixed{.batch = {{1, 4, false, 3}, {2, 2}, {3, 7, true}}};
 
 void admit_three(Host& host) {
@@ -119,7 +120,7 @@ struct ChangedPlan {
   Change change;
 };
 
-// Entry `at` of an array of the plan.
+// Adds `more` to entry `at` of an array of the plan.
 template <class T>
 Change add(std::vector<T> StepPlan::* array, std::size_t at, T more) {
   return [=](StepPlan& plan) { (plan.*array).at(at) += more; };
@@ -127,8 +128,8 @@ Change add(std::vector<T> StepPlan::* array, std::size_t at, T more) {
 
 std::vector<ChangedPlan> changed_plans() {
   return {
-      {"batch", "planned requests: 2, 3 is right", [](StepPlan& p) { --p.live_requests; }},
-      {"batch", "planned tokens: 14, 13 is right", [](StepPlan& p) { ++p.live_tokens; }},
+      {"batch", "planned requests: 2, expected 3", [](StepPlan& p) { --p.live_requests; }},
+      {"batch", "planned tokens: 14, expected 13", [](StepPlan& p) { ++p.live_tokens; }},
       {"batch", "planned as uniform", [](StepPlan& p) { p.uniform = true; }},
       {"batch", "requests that decode: 3", [](StepPlan& p) { ++p.num_decodes; }},
       {"batch", "tokens that decode: 7", [](StepPlan& p) { ++p.num_decode_tokens; }},
@@ -136,41 +137,45 @@ std::vector<ChangedPlan> changed_plans() {
       {"batch", "most tokens that decode: 3", [](StepPlan& p) { --p.next_n; }},
       {"decode_lens", "request 2 in row 1 decodes tokens: 3", add(&StepPlan::decode_lens, 1, 1)},
       {"packed_state_lens", "request 2 in row 1", add(&StepPlan::packed_state_lens, 6, 1)},
-      {"query_start_loc", "request 1 in row 0 ends in front of token 5",
+      {"query_start_loc", "request 1 in row 0 ends before token 5",
        add(&StepPlan::query_start_loc, 1, 1)},
       {"positions", "position 21 of request 1 in row 0 is planned as 20",
        add(&StepPlan::positions, 1, std::int64_t{-1})},
-      {"computed tokens", "request 1 in row 0 begins at position 21, 20 is right",
+      {"computed tokens", "request 1 in row 0 begins at position 21, expected 20",
        [](StepPlan& p) {
          for (std::size_t i = 0; i < 4; ++i) ++p.positions[i];
          ++p.seq_lens[0];
        }},
-      {"token_keys", "gets token 131 of request 2, token 130 of request 2 is right",
+      {"token_keys", "gets token 131 of request 2, expected token 130 of request 2",
        add(&StepPlan::token_keys, 4, std::int64_t{1})},
       {"next_token_keys", "gets token 130 of request 2",
        add(&StepPlan::next_token_keys, 4, std::int64_t{-1})},
-      {"state_lens", "scores entries: 33, 32 is right", add(&StepPlan::state_lens, 4, 1)},
-      {"seq_lens", "request 2 in row 1 has length 133, 132 is right: it has no more tokens",
+      {"state_lens", "scores entries: 33, expected 32", add(&StepPlan::state_lens, 4, 1)},
+      {"seq_lens",
+       "request 2 in row 1 has length 133, expected 132: the request has no more tokens",
        add(&StepPlan::seq_lens, 1, 1)},
       {"seq_lens", "has length 131", add(&StepPlan::seq_lens, 1, -1)},
       {"state_keys", "c4a state 5 of request 1 is made of",
        [](StepPlan& p) { ++p.state_keys[kC4a][3]; }},
       {"slot_mapping", "does not complete c4a state 5",
        [](StepPlan& p) { p.slot_mapping[kC4a][2] = p.slot_mapping[kC4a][3]; }},
-      {"slot_mapping", "and the block table leads to",
+      {"slot_mapping", "but the block table gives slot",
        [](StepPlan& p) { p.slot_mapping[kC4a][3] = -1; }},
       {"slot_mapping", "position 21 of request 1 (row 0) is written to slot",
        [](StepPlan& p) { ++p.slot_mapping[0][1]; }},
-      {"block_tables", "slot 0 is read for it, which holds nothing",
+      {"block_tables", "the call reads slot 0, which holds nothing",
        [](StepPlan& p) { p.block_tables[0][1] = 0; }},
       {"block_tables", "which holds position",
        [](StepPlan& p) { std::swap(p.block_tables[0][1], p.block_tables[0][2]); }},
       {"block_tables", "c4a state 0 of request 1",
        [](StepPlan& p) { p.block_tables[kC4a][0] = p.block_tables[kC4a][1]; }},
-      {"prefill plan", "request 3 in row 2 gathers states: 4, 3 is right",
+      {"prefill plan", "request 3 in row 2 gathers states: 4, expected 3",
        [](StepPlan& p) { ++p.prefill.state_counts[kC4a][0]; }},
-      {"prefill plan", "has its first key at 1", [](StepPlan& p) { ++p.prefill.key_starts[0]; }},
-      {"prefill plan", "attends keys 0 to 2, 0 to 1 is right",
+      {"prefill plan", "has its first key at 1", [](StepPlan& p) { ++p.prefill.key_offsets[0]; }},
+      {"prefill plan", "has its last key before",
+       [](StepPlan& p) { ++p.prefill.key_offsets.back(); }},
+      {"prefill plan", "keys of a chunk: ", [](StepPlan& p) { ++p.prefill.chunks[0].keys; }},
+      {"prefill plan", "attends keys 0 to 2, expected 0 to 1",
        [](StepPlan& p) { ++p.prefill.ends[0]; }},
       {"prefill plan", "attends keys 1 to 1", [](StepPlan& p) { ++p.prefill.starts[0]; }},
       {"prefill plan", "a chunk begins at token 7",
@@ -199,7 +204,7 @@ TEST(RequestModel, NamesThePartOfAPlanThatIsWrong) {
   }
 }
 
-// Rejected tokens are replaced by others at their positions.
+// Other tokens take the positions of rejected ones.
 TEST(RequestModel, FollowsWhatIsAccepted) {
   Host host;
   admit_three(host);
@@ -210,7 +215,7 @@ TEST(RequestModel, FollowsWhatIsAccepted) {
   host.requests->at(1).rejections -= 1;
   const auto wrong = host.step(kMixed);
   EXPECT_EQ(part_of(wrong), "token_keys");
-  EXPECT_NE(wrong->text.find("behind 8 rejections is right"), std::string::npos) << wrong->text;
+  EXPECT_NE(wrong->text.find("behind 8 rejections"), std::string::npos) << wrong->text;
 }
 
 TEST(RequestModel, ALengthOfTheStepBeforeIsNamedSo) {
@@ -223,10 +228,12 @@ TEST(RequestModel, ALengthOfTheStepBeforeIsNamedSo) {
   plan.seq_lens = before.seq_lens;
   const auto wrong = host.model->check(step, plan);
   EXPECT_EQ(part_of(wrong), "seq_lens");
-  EXPECT_NE(wrong->text.find("it had that in the step before"), std::string::npos) << wrong->text;
+  EXPECT_NE(wrong->text.find("this was the length in the previous step"), std::string::npos)
+      << wrong->text;
 }
 
-// What padding holds, when blocks go back, how many prompts share a workspace.
+// Contents of padding, the time when blocks go back, and the number of prompts per workspace are
+// free.
 TEST(RequestModel, AllowsWhatAHostMayChoose) {
   Host host;
   admit_three(host);
@@ -241,7 +248,7 @@ TEST(RequestModel, AllowsWhatAHostMayChoose) {
   const auto one = plan.prefill.chunks.front();
   plan.prefill.chunks = {{one.first_request, 1, one.first_token, 4, 6},
                          {one.first_request + 1, 1, one.first_token + 4, 7, 3}};
-  plan.prefill.key_starts[1] = 0;
+  plan.prefill.key_offsets = {0, 6, 0, 3};
   for (std::size_t i = 4; i < 11; ++i) {
     plan.prefill.starts[i] -= 6;
     plan.prefill.ends[i] -= 6;
@@ -277,8 +284,8 @@ TEST(RequestModel, AWindowThatAHitDoesNotFindHasToBeFilled) {
   EXPECT_FALSE(host.come_behind(2, 1, 128, false));
   const auto wrong = host.step({.batch = {{2, 1}}});
   EXPECT_EQ(part_of(wrong), "prefix hit");
-  EXPECT_NE(wrong->text.find("position 113 of request 2 (row 0) was not written since it came "
-                             "behind request 1"),
+  EXPECT_NE(wrong->text.find("position 113 of request 2 (row 0) was not written after it took "
+                             "its prefix from request 1"),
             std::string::npos)
       << wrong->text;
 }
@@ -298,7 +305,7 @@ TEST(RequestModel, AHitThatFillsOtherTokensIsNamed) {
   EXPECT_EQ(part_of(host.model->change(hit, {{2, host.fill(part, 8)}})), "prefix hit");
 }
 
-// Nobody is told: the block of a request that is there becomes another's.
+// A block of an existing request is given to another one, without the model being told.
 TEST(RequestModel, ABlockThatIsStillNeededIsNoOthers) {
   Host host;
   EXPECT_FALSE(host.come(1, 20));
@@ -326,10 +333,11 @@ TEST(RequestModel, ABlockThatTheWindowSeesIsNotGivenBack) {
   EXPECT_FALSE(host.come(1, 20));
   const ScheduledStep step{.batch = {{1, 1}}};
   StepPlan plan = host.plan(step);
-  plan.block_tables[0][0] = 0;  // position 5 is the first that is seen
+  plan.block_tables[0][0] = 0;  // position 5 is the first that the window sees
   const auto wrong = host.model->check(step, plan);
   EXPECT_EQ(part_of(wrong), "block release");
-  EXPECT_NE(wrong->text.find("was given back, and the window still sees it"), std::string::npos)
+  EXPECT_NE(wrong->text.find("was given back, although the window still needs it"),
+            std::string::npos)
       << wrong->text;
 }
 

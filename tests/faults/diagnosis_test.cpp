@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a failed decode step looks like: a fault of the library is named where it was never tried
-// before, and what is not in the library is not taken for one that is.
+// The diagnosis of failed decode steps. A fault of the library is named in a setup in which it was
+// never tried, and a defect that is not in the library is not mistaken for one of its faults.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -28,7 +28,7 @@ DecodeRun elsewhere(const std::string& name, std::uint64_t seed) {
   return elsewhere_runs({platform}, {&fault_of(name)}, seed).front();
 }
 
-// One of each kind; plumb faults has them all.
+// One fault of each kind; plumb faults tries all of them.
 class NamedElsewhere : public testing::TestWithParam<std::string> {};
 
 TEST_P(NamedElsewhere, AndNoOther) {
@@ -45,7 +45,7 @@ INSTANTIATE_TEST_SUITE_P(Faults, NamedElsewhere,
                                          "one_block_more_shared"),
                          [](const auto& name) { return name.param; });
 
-// Nothing that happens to either tells them apart.
+// Both faults have the same effects, so the diagnosis cannot decide between them.
 TEST(StepDiagnosis, NamesBothOfTwoFaultsThatDoTheSame) {
   const DecodeRun run = elsewhere("planner_hoisted", 2);
   const Diagnosis diagnosis = watch_and_diagnose(run.setup, run.schedule).diagnosis;
@@ -67,7 +67,7 @@ TEST(StepDiagnosis, NamesAFaultThatBeginsLater) {
   EXPECT_TRUE(diagnosis.names(fault.name)) << text_of(diagnosis);
 }
 
-// Without the one that is there, the next best is no answer.
+// If the planted fault is missing in the library, the next best fault is not named.
 TEST(StepDiagnosis, NamesNothingThatIsNotInTheLibrary) {
   const DecodeRun run = elsewhere("top_k_reset_to_zero", 6);
   const WatchedFailure failure = watch_for_evidence(run.setup, run.schedule);
@@ -86,7 +86,7 @@ TEST(StepDiagnosis, SaysThatNobodyLookedWhereTheValuesAreTooLarge) {
             "not diagnosed: the step is too large for the simulator");
 }
 
-// A context shorter than a compressed state: no kernel of plumb's takes that either.
+// A context shorter than a compressed state: plumb's own kernels refuse it too.
 TEST(StepDiagnosis, BlamesNoFaultForWhatHappensWithoutAny) {
   DecodeSetup setup;
   setup.geometry.max_context = device::decode::kC128a - 1;
@@ -94,7 +94,8 @@ TEST(StepDiagnosis, BlamesNoFaultForWhatHappensWithoutAny) {
       watch_and_diagnose(setup, {.lengths = Lengths::short_ones, .steps = 1, .most_requests = 1});
   ASSERT_FALSE(result.clean());
   EXPECT_EQ(result.findings.front().detector, Detector::error);
-  EXPECT_EQ(text_of(diagnosis), "not diagnosed: the steps fail in the same way without any fault");
+  EXPECT_EQ(text_of(diagnosis),
+            "not diagnosed: the steps fail in the same way without a planted fault");
 }
 
 class ForeignDefect : public testing::TestWithParam<tests::ForeignDefect> {};
@@ -103,7 +104,7 @@ TEST_P(ForeignDefect, IsNoKnownPattern) {
   const auto [result, diagnosis, skipped] =
       watch_and_diagnose(GetParam().plant({}), {Traffic::random, Lengths::random, 6, 4, 3});
   ASSERT_FALSE(result.clean()) << "it does not show";
-  EXPECT_EQ(text_of(diagnosis).find("no known pattern"), 0u) << text_of(diagnosis);
+  EXPECT_EQ(text_of(diagnosis).find("matches no fault of the library"), 0u) << text_of(diagnosis);
 }
 
 INSTANTIATE_TEST_SUITE_P(Defects, ForeignDefect, testing::ValuesIn(tests::foreign_defects()),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The verdict of plumb faults: what is wrong with faults, detectors or clean steps is never lost.
+// The verdict of plumb faults: errors of faults, detectors or clean steps are never lost.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -56,7 +56,7 @@ void expect(const std::string& text, const std::string& says) {
 TEST(FaultVerdict, PassesWhereEachFaultIsFoundAndNothingElse) {
   const std::string text =
       verdict({seen_by(Detector::path, "sparse_mla_decode"), clean(), clean()}, 0);
-  expect(text, "1 of 1 faults found (100 %); first op blamed is the broken one: 1 (100 %)");
+  expect(text, "1 of 1 faults found (100 %); broken op blamed first: 1 (100 %)");
   expect(text, "16 steps in 2 schedules, 600 calls judged, 0 alarms\npassed\n");
 }
 
@@ -86,8 +86,8 @@ TEST(FaultVerdict, FailsForAFaultThatEndsItsProcess) {
 TEST(FaultVerdict, FailsIfABlindDetectorSees) {
   FinishedRun seen = seen_by(Detector::path, "sparse_mla_decode");
   seen.result.findings.push_back({Detector::inputs, 1, 5, "inputs", "inputs", "text"});
-  expect(verdict({seen, clean()}, 1), "1 faults seen by a detector that is said to be blind");
-  expect(fault_text(seen, {}), "inputs, which is said to be blind to it, has seen it");
+  expect(verdict({seen, clean()}, 1), "1 faults seen by a detector that should miss them");
+  expect(fault_text(seen, {}), "inputs saw it, but should miss it");
 }
 
 TEST(FaultVerdict, FailsIfTooFewBlamesAreRight) {
@@ -98,7 +98,7 @@ TEST(FaultVerdict, FailsIfTooFewBlamesAreRight) {
          "blamed first: step 1, mhc_post (layer 1 attention); broken: sparse_mla_decode\n");
   verdict({right, right, right, right, wrong, clean()}, 0);
   const std::string text = verdict({right, right, right, wrong, clean()}, 1);
-  expect(text, "the broken one: 3 (75 %)");
+  expect(text, "broken op blamed first: 3 (75 %)");
   expect(text, "less than 80 % of the faults");
 }
 
@@ -128,20 +128,20 @@ TEST(FaultVerdict, FailsIfTheDiagnosisNamesTooFewOfTheFaults) {
   const FinishedRun wrong = elsewhere({"another"}), none = elsewhere({});
   FinishedRun clean_there = elsewhere({});
   clean_there.result.findings.clear();
-  expect(
-      verdict({right, right, right, both, wrong, clean_there}, 0),
-      "elsewhere 5 of them show: the diagnosis names 3 (60 %), and 1 beside one that acts alike");
+  expect(verdict({right, right, right, both, wrong, clean_there}, 0),
+         "second setup: 5 faults give findings; the diagnosis names 3 (60 %), and 1 with others "
+         "that act alike");
   std::vector<FinishedRun> ten(8, right);
   ten.insert(ten.end(), {wrong, none});
   verdict(ten, 0);
   ten[7] = none;
-  expect(verdict(ten, 1), "names less than 80 % of the faults elsewhere");
+  expect(verdict(ten, 1), "names less than 80 % of the faults in the second setup");
   ten.erase(ten.begin());
-  verdict(ten, 0);  // few are no share
+  verdict(ten, 0);  // too few runs: no share is required
   expect(elsewhere_text(right, {}), " named\n");
-  expect(elsewhere_text(both, {}), " one of those named\n");
+  expect(elsewhere_text(both, {}), " named with others\n");
   expect(elsewhere_text(wrong, {}), " NOT NAMED\n");
-  expect(elsewhere_text(clean_there, {}), " does not show\n");
+  expect(elsewhere_text(clean_there, {}), " no finding\n");
 }
 
 TEST(FaultVerdict, NothingButSkipsSaysNothing) {
@@ -170,7 +170,7 @@ TEST(FaultRuns, WhatAPlatformCannotHaveIsSkippedHereAndElsewhere) {
   EXPECT_TRUE(cases::control_runs({"sim-sm90"}, faults, 0).empty());
 }
 
-// Run 1 ends its process.
+// Run 1 crashes its process.
 TEST(FaultRunner, ACrashCostsOneRunAndIsReported) {
   for (const int jobs : {1, 2}) {
     cases::DecodeRun run;
@@ -191,7 +191,7 @@ TEST(FaultRunner, ACrashCostsOneRunAndIsReported) {
   }
 }
 
-// As a hypothesis does: what was found is not lost.
+// A hypothesis may crash: what was found before is kept.
 TEST(FaultRunner, ADiagnosisThatCrashesIsLeftOut) {
   cases::DecodeRun run;
   run.name = kFault.name;
@@ -203,7 +203,7 @@ TEST(FaultRunner, ADiagnosisThatCrashesIsLeftOut) {
   EXPECT_EQ(all[1].result.steps, 1);
 }
 
-// Of steps without a fault: a second run that passes does not undo the crash.
+// Steps without a fault crash once. A later run that passes does not undo this alarm.
 TEST(FaultRunner, ACrashIsAnAlarmEvenIfTheNextRunPasses) {
   const std::string file = testing::TempDir() + "plumb_crashed_once_" + std::to_string(getpid());
   std::filesystem::remove(file);
@@ -219,7 +219,7 @@ TEST(FaultRunner, AWorkerThatCannotBeStartedIsAnError) {
                std::system_error);
 }
 
-// A setup that has anything of a fault would prove nothing about the right code.
+// A control with any part of a fault would prove nothing about the right code.
 TEST(FaultRuns, ControlsAreTheSameStepsWithoutFaults) {
   std::vector<const DecodeFault*> faults;
   for (const DecodeFault& fault : cases::all_decode_faults()) faults.push_back(&fault);

@@ -8,6 +8,8 @@
 #include <cmath>
 #include <limits>
 
+#include "diagnosis/diagnosis.h"
+
 namespace plumb::cases {
 
 namespace match_test {
@@ -45,7 +47,7 @@ TEST(Match, IsOneForTheVeryValues) {
   EXPECT_EQ(of(wrong, right, right).score(), 0) << "no fault explains no fault";
 }
 
-// Zeros everywhere are what any hypothesis says that has zeros.
+// If the wrong result is all zeros, any hypothesis that has zeros agrees with it by chance.
 TEST(Match, TakesOffWhatTheRowBesideWouldExplain) {
   const std::vector<std::int32_t> right{1, 2, 3, 4, 5, 6, 7, 8}, zero{0, 0, 0, 0, 0, 0, 0, 0};
   EXPECT_TRUE(of(zero, right, zero).is_weak());
@@ -73,6 +75,23 @@ TEST(Match, ForgivesAFewUnitsInTheLastPlaceWhereDevicesDiffer) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   EXPECT_EQ(match(floats({nan, 2, 4, 8}), right, floats({nan, 2, 4, 8}), Closeness::ulps).explained,
             1);
+}
+
+TEST(Diagnosis, NamesTheClosestFaultIfTheEvidenceIsTooLittle) {
+  Diagnosis diagnosis;
+  EXPECT_EQ(text_of(diagnosis), "matches no fault of the library");
+  diagnosis.next = Explanation{"truncated", "", {.wrong = 100, .explained = 47}};
+  EXPECT_EQ(
+      text_of(diagnosis),
+      "matches no fault of the library; closest fault: truncated (explains 47 %, too little)");
+  diagnosis.next->match = {.wrong = 100, .explained = 100, .invented = 7};
+  EXPECT_EQ(text_of(diagnosis),
+            "matches no fault of the library; closest fault: truncated (explains every wrong "
+            "value, but 7 right values would be wrong too)");
+  diagnosis.next->match = {.wrong = 1, .explained = 1};
+  EXPECT_EQ(text_of(diagnosis),
+            "matches no fault of the library; closest fault: truncated (would look the same, but "
+            "the evidence is too little)");
 }
 
 }  // namespace match_test

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A golden file of every kind of data set, and files that somebody has tampered with.
+// A golden file with every kind of data set, and tampered variants of it.
 #pragma once
 
 #include <hdf5.h>
@@ -28,7 +28,21 @@ inline TensorGolden tensor(std::string name, cases::Dtype dtype, std::vector<std
   return made;
 }
 
-// Two of its rows.
+inline TensorSketch example_sketch() {
+  TensorSketch sketch{.statistics = {.non_finite = 1,
+                                     .mean = 0.5,
+                                     .norm = 3,
+                                     .least = -2,
+                                     .greatest = 4,
+                                     .least_at = 0,
+                                     .greatest_at = 71}};
+  for (std::size_t i = 0; i < sketch.projections.size(); ++i) {
+    sketch.projections[i] = static_cast<double>(i) / 7;
+  }
+  return sketch;
+}
+
+// Reduces a tensor to two stored rows.
 inline TensorGolden sampled(TensorGolden whole) {
   TensorGolden part = std::move(whole);
   const std::vector<std::byte> all = std::move(part.values);
@@ -38,6 +52,7 @@ inline TensorGolden sampled(TensorGolden whole) {
         XXH3_64bits(all.data() + static_cast<std::size_t>(row) * row_bytes, row_bytes));
   }
   part.sampled_rows = {0, part.rows() - 1};
+  part.sketch = example_sketch();
   part.values.assign(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(row_bytes));
   part.values.insert(part.values.end(), all.end() - static_cast<std::ptrdiff_t>(row_bytes),
                      all.end());
@@ -68,7 +83,16 @@ inline GoldenFile example_file() {
   return file;
 }
 
-// The example with one thing changed by HDF5 itself: a well-formed file.
+// The example without sketches, as earlier versions wrote it.
+inline GoldenFile example_file_of_schema_1() {
+  GoldenFile file = example_file();
+  for (CaseGolden& golden : file.cases) {
+    for (TensorGolden& output : golden.outputs) output.sketch.reset();
+  }
+  return file;
+}
+
+// The example with one change made by HDF5 itself, so that the file is well-formed.
 inline std::vector<std::byte> tampered(const std::function<void(hid_t file)>& change) {
   namespace fs = std::filesystem;
   const fs::path path =

@@ -2,11 +2,13 @@
 #include "tests/golden/fuzz.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 
 #include "golden/hdf5_reader.h"
 #include "tests/golden/example_file.h"
 #include "tests/support/fuzz_input.h"
+#include "tools/golden/golden_text.h"
 
 namespace plumb::golden {
 
@@ -25,10 +27,27 @@ std::string some_path(Input& input) {
 }
 
 std::string some_name(Input& input) {
-  const std::string name =
-      input.one_of<std::string>({"schema", "platform", "op", "simulated", "results", "dtype",
-                                 "format", "scale_layout", "shape", "strides", "xxh3_128", "order",
-                                 "commit", "x", "0000", "values", "sampled_rows", "a", ""});
+  const std::string name = input.one_of<std::string>({"schema",
+                                                      "platform",
+                                                      "op",
+                                                      "simulated",
+                                                      "results",
+                                                      "dtype",
+                                                      "format",
+                                                      "scale_layout",
+                                                      "shape",
+                                                      "strides",
+                                                      "xxh3_128",
+                                                      "order",
+                                                      "commit",
+                                                      "x",
+                                                      "0000",
+                                                      "values",
+                                                      "sampled_rows",
+                                                      "a",
+                                                      "statistics",
+                                                      "projections",
+                                                      ""});
   return name.empty() ? input.text() : name;
 }
 
@@ -48,6 +67,19 @@ hid_t space_of(const std::vector<hsize_t>& extent) {
   return H5Screate_simple(static_cast<int>(extent.size()), extent.data(), nullptr);
 }
 
+// Writes as many doubles as a sketch has, most of them plausible.
+void put_reals(Input& input, hid_t& type, std::vector<hsize_t>& extent,
+               std::vector<std::byte>& value) {
+  H5Tclose(type);
+  type = H5Tcopy(H5T_IEEE_F64LE);
+  extent = {input.one_of<hsize_t>({7, 32, 0, 33})};
+  for (std::size_t i = 0; i < extent[0]; ++i) {
+    const double number = input.one_of<double>(
+        {0, 1, -1, 71, 72, 0.5, 1e300, -1e300, std::nan(""), HUGE_VAL, -HUGE_VAL});
+    std::memcpy(value.data() + 8 * i, &number, 8);
+  }
+}
+
 void put_attribute(hid_t file, Input& input) {
   const hid_t object = H5Oopen(file, some_path(input).c_str(), H5P_DEFAULT);
   const std::string name = some_name(input);
@@ -63,6 +95,8 @@ void put_attribute(hid_t file, Input& input) {
                 input.byte() % 16 == 0 ? H5T_VARIABLE : std::max<std::size_t>(text.size(), 1));
     std::memcpy(value.data(), text.data(), text.size());
     if (H5Tis_variable_str(type) > 0) std::memset(value.data(), 0, value.size());
+  } else if (input.byte() % 4 == 0) {
+    put_reals(input, type, extent, value);
   } else {
     extent = {static_cast<hsize_t>(input.byte() % 12)};
     if (extent[0] == 11) extent.clear();
@@ -150,6 +184,14 @@ void edit(hid_t file, Input& input) {
   }
 }
 
+// Aborts unless the text is one line without control characters.
+void expect_line(std::string_view line) {
+  const bool plain =
+      !line.empty() && std::all_of(line.begin(), line.end() - 1,
+                                   [](unsigned char c) { return c >= 0x20 && c != 0x7f; });
+  if (!plain || line.back() != '\n') std::abort();
+}
+
 }  // namespace
 
 void fuzz_golden(std::span<const std::uint8_t> edits) {
@@ -163,6 +205,7 @@ void fuzz_golden(std::span<const std::uint8_t> edits) {
   try {
     const GoldenFile read = read_open_file(file);
     validate(read);
+    tools::write_text(read, expect_line);
   } catch (const GoldenError& error) {
     const std::string_view text = error.what();
     const bool line =

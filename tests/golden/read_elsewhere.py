@@ -16,7 +16,7 @@ import xxhash
 
 
 def raw(data):
-    """The bytes of a data set as they are stored: bf16 without the detour by way of float32."""
+    """The stored bytes of a data set: bf16 is not converted to float32."""
     out = np.empty(data.shape, dtype=f"V{data.dtype.itemsize if not is_bf16(data) else 2}")
     data.id.read(h5py.h5s.ALL, h5py.h5s.ALL, out, mtype=data.id.get_type())
     return out.tobytes()
@@ -26,7 +26,7 @@ def is_bf16(data):
     kind = data.id.get_type()
     if kind.get_class() != h5py.h5t.FLOAT or kind.get_size() != 2:
         return False
-    # Sign, exponent and mantissa: where they are and how long.
+    # Positions and lengths of sign, exponent and mantissa.
     assert kind.get_fields() == (15, 7, 8, 0, 7) and kind.get_ebias() == 127
     return True
 
@@ -39,8 +39,24 @@ def words(attribute):
     return attribute.decode() if isinstance(attribute, bytes) else str(attribute)
 
 
+def check_sketch(group, rows, columns, seen):
+    """The statistics and projections of a tensor all of whose rows are stored."""
+    wide = np.concatenate([np.asarray(rows[row], dtype=float) for row in sorted(rows)])
+    least_at, greatest_at = int(np.argmin(wide)), int(np.argmax(wide))
+    expected = [0, wide.mean(), np.sqrt((wide**2).sum()), wide[least_at], least_at, wide[greatest_at], greatest_at]
+    scale = np.abs(wide).sum()
+    assert np.allclose(group.attrs["statistics"], expected, rtol=1e-9, atol=1e-12 * scale), group.name
+    at = np.arange(len(wide), dtype=np.uint64)
+    signs, part = random_bits(1, at), at % np.uint64(columns) * np.uint64(4) // np.uint64(columns)
+    for i in range(32):
+        sign = np.where(signs >> np.uint64(i % 8) & np.uint64(1), 1.0, -1.0)
+        projection = (sign * wide)[part == i // 8].sum()
+        assert abs(group.attrs["projections"][i] - projection) <= 1e-12 * scale, group.name
+    seen.add(("sketch recomputed", words(group.attrs["dtype"]), words(group.attrs["format"])))
+
+
 def check_tensor(group, seen):
-    """Checks one output; returns its values by row number."""
+    """Checks one output. Returns its values by row number."""
     dtype, shape = words(group.attrs["dtype"]), list(group.attrs["shape"])
     columns = int(shape[-1]) if shape else 1
     for name, data in group.items():
@@ -60,7 +76,12 @@ def check_tensor(group, seen):
     size = len(stored) // len(rows)
     for i, row in enumerate(rows):
         assert xxhash.xxh3_64_intdigest(stored[i * size : (i + 1) * size]) == sums[row], group.name
-    return dict(zip(rows.tolist(), group["sampled_values"][()]))
+    stored = dict(zip(rows.tolist(), group["sampled_values"][()]))
+    if "projections" in group.attrs:
+        seen.add(("sketch", dtype, words(group.attrs["format"])))
+        if len(stored) == len(sums) and all(np.isfinite(np.asarray(row, float)).all() for row in stored.values()):
+            check_sketch(group, stored, columns, seen)
+    return stored
 
 
 def check_store(folder):
@@ -70,7 +91,7 @@ def check_store(folder):
         path = folder / name
         assert digest(path.read_bytes()) == expected, name
         with h5py.File(path) as file:
-            assert file.attrs["schema"] == 1
+            assert file.attrs["schema"] in (1, 2)
             for row in file[words(file.attrs["op"])].values():
                 for case in row.values():
                     cases += 1
@@ -143,6 +164,8 @@ def main():
         assert any(format == form for _, _, format in seen), form
     for name in ("values", "sampled_values", "sampled_rows", "row_checksums"):
         assert any(data == name for data, _, _ in seen), name
+    kinds = {data for data, _, _ in seen}
+    assert "sketch" not in kinds or "sketch recomputed" in kinds
     print(f"{cases} cases, {len(seen)} kinds of data; {check_rms_norm(folder)} rows of rms_norm recomputed")
 
 

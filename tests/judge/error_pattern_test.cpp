@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The sentences about wrong rows, each provoked once.
+// Provokes the sentences that describe wrong rows.
 #include "cases/judge/error_pattern.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <functional>
@@ -14,6 +15,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "cases/judge/judge.h"
 #include "tests/support/random.h"
@@ -91,7 +93,8 @@ TEST(Diagnose, CountsElementsThatWereNeverWrittenAmongOthers) {
             "2 of 7 wrong elements were never written (still holds plumb's poison)");
 }
 
-// Any byte may be the result of an op that stores bytes.
+// The poison byte may be a result of an op that stores bytes, so the sentence does not say "never
+// written".
 TEST(Diagnose, ABytesPoisonIsNoProof) {
   TensorSpec spec{.name = "codes", .dtype = Dtype::u8, .shape = {4, 8}, .role = Role::output};
   spec.clues = std::make_shared<const Clues>(Clues{.poison = 0x7b});
@@ -116,6 +119,22 @@ TEST(Diagnose, NamesZeroRows) {
             "each wrong row is zero; all rows from 10 on are wrong, none before");
 }
 
+// Values of bf16 that are cut off, and the same values with one that is a step too large.
+TEST(Diagnose, NamesElementsThatAreCutOff) {
+  reference::Estimate estimate = random_rows(1);
+  estimate.output = reference::Format::bf16;
+  HostTensor got({.name = "out", .dtype = Dtype::bf16, .shape = {kRows, kColumns}});
+  for (std::int64_t i = 0; i < got.elements(); ++i) {
+    const auto value = static_cast<float>(estimate.value[static_cast<std::size_t>(i)]);
+    got.data<std::uint16_t>()[i] =
+        static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(value) >> 16);
+  }
+  EXPECT_EQ(judge_floats(got, estimate, {}, {}).pattern,
+            "each wrong row is cut off towards zero instead of rounded");
+  for (std::int64_t r = 0; r < kRows; ++r) got.row<std::uint16_t>(r)[0] += 2;
+  EXPECT_EQ(judge_floats(got, estimate, {}, {}).pattern.find("cut off"), std::string::npos);
+}
+
 TEST(Diagnose, NamesOneZeroElement) {
   EXPECT_EQ(pattern_of([](HostTensor& got) { got.row<float>(4)[9] = 0; }),
             "every wrong element is zero");
@@ -125,14 +144,33 @@ TEST(Diagnose, NamesSwappedRows) {
   EXPECT_EQ(pattern_of([](HostTensor& got) {
               std::swap_ranges(got.row<float>(2), got.row<float>(3), got.row<float>(5));
             }),
-            "row 2 holds row 5's values, row 5 holds row 2's values");
+            "row 2 holds the values of row 5, row 5 holds the values of row 2");
+}
+
+// Among rows of one scale, one wrong row that equals another row proves nothing. Eleven such rows
+// are no accident.
+TEST(Diagnose, RowsThatHaveEqualsAreNamedOnlyIfThereAreMany) {
+  constexpr std::int64_t kScales = 24;
+  HostTensor got({.name = "scales", .dtype = Dtype::u8, .shape = {kScales, 1}});
+  std::vector<std::int64_t> expected(kScales, 0x70);
+  for (std::size_t row = 0; row < 3; ++row) expected[7 * row] = 0x78 + static_cast<int>(row);
+  expected[1] = 0x78;
+  std::copy(expected.begin(), expected.end(), got.data<std::uint8_t>());
+  got.data<std::uint8_t>()[7] = 0x78;
+  EXPECT_EQ(judge_exact(got, expected, {}).pattern.find("holds the values"), std::string::npos);
+  for (std::int64_t row = 0; row < kScales; ++row)
+    expected[static_cast<std::size_t>(row)] = row < 12 ? row : 12 + row % 6;
+  std::copy(expected.begin(), expected.end(), got.data<std::uint8_t>());
+  std::copy_n(expected.begin(), 11, got.data<std::uint8_t>() + 1);
+  EXPECT_EQ(judge_exact(got, expected, {}).pattern,
+            "each wrong row: row r holds the values of row r - 1");
 }
 
 TEST(Diagnose, NamesShiftedRows) {
   EXPECT_EQ(pattern_of([](HostTensor& got) {
               std::memmove(got.row<float>(4), got.row<float>(3), 7 * kColumns * sizeof(float));
             }),
-            "each wrong row holds the values of the row 1 above it");
+            "each wrong row: row r holds the values of row r - 1");
 }
 
 TEST(Diagnose, NamesAnEarlierStep) {
@@ -140,24 +178,24 @@ TEST(Diagnose, NamesAnEarlierStep) {
               const HostTensor stale = right_result(random_rows(2));
               std::memcpy(got.row<float>(7), stale.row<float>(7), kColumns * sizeof(float));
             }),
-            "each wrong row holds what step 2 stored");
+            "each wrong row holds the result of step 2");
 }
 
 TEST(Diagnose, NamesAFactor) {
   EXPECT_EQ(pattern_of([](HostTensor& got) {
               for (const int r : {1, 8}) for_row(got, r, [](float x) { return x / 2; });
             }),
-            "each wrong row is 0.5 of what is expected");
+            "each wrong row is 0.5 × the expected row");
   EXPECT_EQ(pattern_of([](HostTensor& got) {
               for (const int r : {1, 8}) for_row(got, r, [](float x) { return x * 1.0004f; });
             }),
-            "each wrong row is 1.0004 of what is expected");
+            "each wrong row is 1.0004 × the expected row");
   EXPECT_EQ(pattern_of([](HostTensor& got) {
               for (const int r : {1, 8}) {
                 for_row(got, r, [r](float x) { return x * static_cast<float>(r + 1); });
               }
             }),
-            "each wrong row is what is expected times a factor of its own, 2 to 9");
+            "each wrong row is a multiple of the expected row, with factors from 2 to 9");
 }
 
 TEST(Diagnose, SaysWhichColumnsAreWrongWhenTheirValuesFitNothing) {
@@ -182,7 +220,8 @@ TEST(Diagnose, SaysNothingWhenNothingFits) {
             "");
 }
 
-// Top-k rows: indices that ascend by 3, no two rows alike, the last four padded with -1.
+// Top-k rows: indices ascend by 3, no two rows are equal, and the last four indices are padding
+// (-1).
 std::vector<std::int64_t> index_rows() {
   std::vector<std::int64_t> expected;
   for (std::int64_t r = 0; r < kRows; ++r) {
@@ -228,7 +267,7 @@ TEST(Diagnose, NamesAnOffset) {
               add_to_indices(got, 4, 5);
               add_to_indices(got, 6, 7);
             }),
-            "each wrong row is off by a constant of its own (5 in row 4, 7 in row 6)");
+            "each wrong row is off by a constant that depends on the row (5 in row 4, 7 in row 6)");
 }
 
 TEST(Diagnose, NamesPaddingOfAnotherValue) {
@@ -248,11 +287,12 @@ TEST(Diagnose, NamesAnotherOrder) {
 }
 
 TEST(Diagnose, NamesDuplicates) {
-  EXPECT_EQ(index_pattern_of([](HostTensor& got) {
-              got.row<std::int32_t>(4)[3] = got.row<std::int32_t>(4)[50];
-              got.row<std::int32_t>(4)[5] = got.row<std::int32_t>(4)[51];
-            }),
-            "each wrong row holds a value twice where all differ (row 4: 4150)");
+  EXPECT_EQ(
+      index_pattern_of([](HostTensor& got) {
+        got.row<std::int32_t>(4)[3] = got.row<std::int32_t>(4)[50];
+        got.row<std::int32_t>(4)[5] = got.row<std::int32_t>(4)[51];
+      }),
+      "each wrong row holds a value twice, although all expected values differ (row 4: 4150)");
 }
 
 }  // namespace error_pattern_test

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The verdict on many elements together: a bias too small for any one of them fails, and honest
-// errors that are not independent pass.
+// The bias test on many elements together: a bias too small to show in any element fails, and right
+// errors that depend on each other pass.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -22,8 +22,8 @@ TEST(JudgeBias, ABiasOfThreeTenthsOfAPercentFailsTheMeanOnly) {
     const TensorReport report =
         judge(estimate,
               make_result(estimate, 2, [&](std::int64_t, double value) { return value * factor; }));
-    EXPECT_EQ(failed_checks(report), "mean error");
-    const std::string direction = factor < 1 ? "0.3 % towards zero" : "0.3 % away from zero";
+    EXPECT_EQ(failed_checks(report), "biased");
+    const std::string direction = factor < 1 ? "0.3 % too small" : "0.3 % too large";
     EXPECT_NE(report.failures[0].find(direction), std::string::npos) << report.failures[0];
   }
 }
@@ -35,7 +35,7 @@ TEST(JudgeBias, ATruncatedOutputFailsTheMeanOnly) {
     const double step = reference::spacing(Format::bf16, value);
     return std::abs(rounded) > std::abs(value) ? rounded - std::copysign(step, value) : rounded;
   });
-  EXPECT_EQ(failed_checks(judge(estimate, got)), "mean error");
+  EXPECT_EQ(failed_checks(judge(estimate, got)), "biased");
 }
 
 TEST(JudgeBias, ABiasOfOneGroupIsNamed) {
@@ -44,11 +44,12 @@ TEST(JudgeBias, ABiasOfOneGroupIsNamed) {
     return i / (16 * 64) == 5 ? value * 0.995 : value;
   });
   const TensorReport report = judge(estimate, got);
-  EXPECT_EQ(failed_checks(report), "mean error");
-  EXPECT_EQ(report.failures[0].find("out: mean error of block 5 is "), 0U) << report.failures[0];
+  EXPECT_EQ(failed_checks(report), "biased");
+  EXPECT_EQ(report.failures[0].find("out: biased: magnitudes in block 5 are "), 0U)
+      << report.failures[0];
 }
 
-// Rows of padding have one input, and so one error.
+// Padded rows have equal inputs, and therefore equal errors.
 TEST(JudgeBias, RowsThatRepeatOneAreNoEvidenceOfABias) {
   const Estimate one = make_estimate({1, kNarrow.columns}, 0.5, 1);
   Estimate all = make_estimate(kNarrow, 0.5, 1);
@@ -76,7 +77,7 @@ TEST(JudgeBias, ADeclaredBiasHasItsAllowance) {
   EXPECT_EQ(failed_checks(judge(estimate, got)), "");
 }
 
-// All elements of a row err together: the mean of a row is as uncertain as one element.
+// All elements of a row share one error, so the row's mean is as uncertain as one element.
 TEST(JudgeBias, CountsCorrelatedErrorsAsOne) {
   constexpr Shape kShape{64, 128};
   int alarms_if_independent = 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The verdict on selections by computed scores: free within the errors, strict beyond them.
+// The verdict on selections by computed scores: any order within the errors of the scores passes,
+// other orders fail.
 #include "cases/judge/judge_choices.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +20,7 @@ using Ids = std::vector<std::int32_t>;
 
 constexpr double kSigma = 1e-3, kWorst = 6e-3;
 
-// One row per list of scores; every score has the same error and an identity of its own.
+// One row per list of scores. Every score has the same error size and an error source of its own.
 ScoredChoices choices_of(const std::vector<std::vector<double>>& scores, std::int32_t k) {
   ScoredChoices choices;
   choices.k = k;
@@ -35,7 +36,7 @@ ScoredChoices choices_of(const std::vector<std::vector<double>>& scores, std::in
   return choices;
 }
 
-// Two groups are kept of three; their scores have the errors of experts.
+// Three groups, of which two are kept. Group scores have the same errors as expert scores.
 ScoredChoices grouped(const std::vector<double>& scores, const std::vector<double>& groups) {
   ScoredChoices choices = choices_of({scores}, 2);
   choices.group = choices_of({groups}, 2).experts;
@@ -62,15 +63,17 @@ TEST(JudgeSelection, NamesWhatStandsWhereAnotherBelongs) {
   const auto choices = choices_of({{0.1, 0.9, 0.5, 0.3}, {0.1, 0.9, 0.5, 0.3}}, 2);
   const TensorReport wrong_order = judge(choices, {1, 2, 2, 1});
   ASSERT_EQ(wrong_order.failures.size(), 1U);
-  EXPECT_EQ(wrong_order.failures[0],
-            "ids: row 1 of 2 wrong; [1, 0] has 2 in front of 1: its score is smaller by 0.4, "
-            "errors reach 0.012");
+  EXPECT_EQ(
+      wrong_order.failures[0],
+      "ids: 1 of 2 rows (row 1) wrong; [1, 0] has 2 in front of 1: its score is smaller by 0.4, "
+      "errors reach 0.012");
   EXPECT_EQ(wrong_order.wrong_rows, (std::vector<std::int64_t>{1}));
   const TensorReport left_out = judge(choices, {1, 3, 1, 2});
   ASSERT_EQ(left_out.failures.size(), 1U);
-  EXPECT_EQ(left_out.failures[0],
-            "ids: row 0 of 2 wrong; [0, 1] has 3 instead of 2: its score is smaller by 0.2, "
-            "errors reach 0.012");
+  EXPECT_EQ(
+      left_out.failures[0],
+      "ids: 1 of 2 rows (row 0) wrong; [0, 1] has 3 instead of 2: its score is smaller by 0.2, "
+      "errors reach 0.012");
   EXPECT_EQ(left_out.worst->expected, 2);
   EXPECT_EQ(left_out.worst->got, 3);
 }
@@ -164,7 +167,7 @@ TEST(JudgeSelection, RefusesWhatIsNoExpertAndRepetitions) {
   for (const Ids& ids : {Ids{1, 4}, Ids{-1, 1}, Ids{1, 1}}) {
     EXPECT_FALSE(judge(choices, ids).passed()) << ids[0] << " " << ids[1];
   }
-  EXPECT_NE(judge(choices, {1, 1}).failures[0].find("[0, 1] has 1 for the second time"),
+  EXPECT_NE(judge(choices, {1, 1}).failures[0].find("[0, 1] has 1 a second time"),
             std::string::npos);
 }
 
@@ -176,7 +179,8 @@ TEST(JudgeSelection, KnowsRowsWithoutAChoice) {
 }
 
 TEST(JudgeSelection, CountsFlipsThatErrorsDoNotExplain) {
-  // Five standard deviations of the difference apart: legal for one row, not for six of eight.
+  // Scores five standard deviations of their difference apart: one row may flip, but not six of
+  // eight.
   const double gap = 5 * std::sqrt(2.0) * kSigma;
   const std::vector<std::vector<double>> scores(8, {0.5, 0.5 + gap, 0.1});
   const Ids exact = {1, 1, 1, 1, 1, 1, 1, 1}, one = {0, 1, 1, 1, 1, 1, 1, 1},
@@ -187,7 +191,8 @@ TEST(JudgeSelection, CountsFlipsThatErrorsDoNotExplain) {
   const TensorReport report = judge(choices, six);
   ASSERT_EQ(report.failures.size(), 1U);
   EXPECT_NE(report.failures[0].find("6 choices differ from the exact ones"), std::string::npos);
-  choices.experts.score.structured = true;  // roundings are no accidents there
+  // Structured errors are not random, so flips are not counted.
+  choices.experts.score.structured = true;
   EXPECT_TRUE(judge(choices, six).passed());
 }
 
@@ -205,12 +210,13 @@ TEST(JudgeSelection, KeepsToTheBestGroups) {
   const TensorReport report = judge(choices, {2, 1});
   ASSERT_EQ(report.failures.size(), 1U);
   EXPECT_EQ(report.failures[0],
-            "ids: row 0 of 1 wrong; [0, 1] has 1 (group 0), whose group is none of the best 2; "
+            "ids: 1 of 1 rows (row 0) wrong; [0, 1] has 1 (group 0), whose group is not among the "
+            "best 2; "
             "instead of group 2: its score is smaller by 0.6, errors reach 0.012");
 }
 
 TEST(JudgeSelection, LetsGroupsWithinTheirErrorsChangePlaces) {
-  // Groups 0 and 2 are level: either may be the second to be kept, not both.
+  // Groups 0 and 2 have equal scores: either may be the second group that is kept, but not both.
   const auto choices = grouped({0.3, 0.6, 0.9, 0.05, 0.5, 0.399}, {0.9, 0.95, 0.899});
   EXPECT_TRUE(judge(choices, {2, 1}).passed());
   const TensorReport other = judge(choices, {2, 4});

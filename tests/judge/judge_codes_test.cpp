@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The verdict on codes: honest arithmetic passes, one wrong code fails, and so do more flips at
-// rounding boundaries than arithmetic explains.
+// The verdict on codes: right arithmetic passes; one wrong code fails, and so do more flips at
+// rounding boundaries than the errors explain.
 #include "cases/judge/judge_codes.h"
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ constexpr CodeFormat kAllFormats[] = {
     CodeFormat::e4m3fn, CodeFormat::e4m3fnuz,   CodeFormat::e2m1, CodeFormat::e2m1_away,
     CodeFormat::ue8m0,  CodeFormat::ue8m0_down, CodeFormat::bf16};
 
-// Values with a relative error of that many units in the last place of fp32, as half a unit each.
+// Values with the error of `roundings` fp32 roundings, each up to half a unit in the last place.
 CodeEstimate estimate(CodeFormat format, std::int64_t rows, const std::vector<double>& values,
                       double roundings) {
   CodeEstimate expected;
@@ -54,7 +54,7 @@ HostTensor tensor(CodeFormat format, std::int64_t rows, std::int64_t columns,
   return got;
 }
 
-// x / s for bf16 x: numbers that a rounding boundary often comes near to, where s is no power of 2.
+// x / s for bf16 x. If s is not a power of 2, many quotients are close to a rounding boundary.
 struct Group {
   std::vector<float> x;
   float scale;
@@ -109,7 +109,8 @@ TEST(Codes, AScaleRoundedDownIsTheGreatestPowerOfTwoThatIsNotLarger) {
 
 TEST(JudgeCodes, PassesDivisionAndReciprocalAlike) {
   constexpr std::int64_t kRows = 64, kColumns = 1000;
-  // A scale of 1.25 puts exact ties among the quotients, which the reciprocal 0.8 misses.
+  // With a scale of 1.25 some quotients are exact ties; multiplication by the reciprocal 0.8 misses
+  // them.
   for (const float scale : {1.25F, 0.3F, 3.7F}) {
     const Group data = group(kRows * kColumns, scale);
     std::vector<double> exact;
@@ -151,7 +152,7 @@ TEST(JudgeCodes, NamesOneWrongCode) {
       EXPECT_EQ(report.flips, 0);
       ASSERT_TRUE(report.worst);
       EXPECT_EQ(report.worst->coordinates, "[2, 3]");
-      EXPECT_NE(report.failures.front().find("codes: row 2 of 4 wrong"), std::string::npos)
+      EXPECT_NE(report.failures.front().find("codes: 1 of 4 rows (row 2) wrong"), std::string::npos)
           << report.failures.front();
     }
   }
@@ -167,7 +168,7 @@ TEST(JudgeCodes, DoesNotLookAtRowsThatAreNotPromised) {
 }
 
 TEST(JudgeCodes, WithoutAnErrorATieHasOneCode) {
-  // 17 lies between 16 (0x58) and 18 (0x59); 2.5 between 2 (4) and 3 (5).
+  // 17 is halfway between 16 (code 0x58) and 18 (0x59), and 2.5 between 2 (code 4) and 3 (5).
   const CodeEstimate fp8 = estimate(CodeFormat::e4m3fn, 1, {17}, 0);
   const CodeEstimate fp4 = estimate(CodeFormat::e2m1, 1, {2.5}, 0);
   const auto code = [](std::uint16_t c) { return [c](std::int64_t) { return c; }; };
@@ -185,12 +186,12 @@ TEST(JudgeCodes, CountsFlipsAndSaysHowNearTheyAre) {
   EXPECT_TRUE(report.passed());
   EXPECT_EQ(report.flips, 1);
   EXPECT_NEAR(report.margin, 0x1p-20 / expected.before.worst[0], 2e-3);
-  // Twice as far away it is no flip but an error.
+  // At twice the distance it is an error instead of a flip.
   expected.before.value[0] = 17 + 4 * expected.before.worst[0];
   EXPECT_FALSE(judge_codes(flipped, expected, {}).passed());
 }
 
-// Values spread evenly over 30 errors around a boundary.
+// Values spread evenly around a boundary, over a width of 30 error limits.
 std::vector<double> near_boundary(double boundary, std::int64_t count) {
   std::vector<double> values;
   for (std::int64_t i = 0; i < count; ++i) {
@@ -226,13 +227,14 @@ TEST(JudgeCodes, FailsMoreFlipsThanArithmeticExplains) {
     EXPECT_FALSE(away.passed()) << static_cast<int>(format);
     const auto towards = rounded([&](double x, std::int64_t) { return x * (1 - 4 * step); });
     EXPECT_FALSE(towards.passed()) << static_cast<int>(format);
-    EXPECT_NE(towards.failures.front().find("other side of a rounding boundary in rows"),
+    EXPECT_NE(towards.failures.front().find("other side of a rounding boundary in "),
               std::string::npos);
   }
 }
 
 TEST(JudgeCodes, SharedErrorsMayFlipTogether) {
-  // A hundred ties in each of four rows, all decided by the one error of the row's reciprocal.
+  // Four rows with a hundred ties each. The single error of the row's reciprocal decides all ties
+  // of a row.
   std::vector<double> ties;
   for (int i = 0; i < 400; ++i) ties.push_back(17 * (1 - i * 0x1p-40));
   CodeEstimate expected = estimate(CodeFormat::e4m3fn, 4, ties, 2);
@@ -251,7 +253,7 @@ TEST(JudgeCodes, EqualNumbersFlipTogether) {
 }
 
 TEST(JudgeCodes, AnIntermediateRoundingMovesTheBoundary) {
-  // bf16 makes 17 of 17.05, and the tie goes to 16; 17.07 becomes 17.125.
+  // bf16 rounds 17.05 to 17, a tie that goes to 16; it rounds 17.07 to 17.125, which goes to 18.
   CodeEstimate expected = estimate(CodeFormat::e4m3fn, 1, {17.05, 17.07}, 2);
   expected.through = reference::Format::bf16;
   const auto twice = [](std::int64_t i) { return static_cast<std::uint16_t>(0x58 + i); };
@@ -303,11 +305,11 @@ TEST(JudgeCodes, NotANumberIsNeverRightByAccident) {
 
 TEST(Codes, FlipsAreBoundedByTheirLaw) {
   EXPECT_EQ(reference::most_honest_flips(0, 1), 0);
-  // Poisson: P(X >= 2 | 1e-9) is 5e-19; one is possible at 1e-8 only with a chance below exp(-18).
+  // Poisson: P(X >= 1 | 1e-9) = 1e-9 is below exp(-18) = 1.5e-8, so no flip is allowed.
   EXPECT_EQ(reference::most_honest_flips(1e-9, 1), 0);
   EXPECT_EQ(reference::most_honest_flips(1e-6, 1), 1);
   EXPECT_EQ(reference::most_honest_flips(0.01, 1), 3);
-  // For many it is the normal law: 100 + 6 sigma, and a little for the skew.
+  // For large means the law is normal: 100 + 6 sigma, and a little more for the skew.
   EXPECT_NEAR(static_cast<double>(reference::most_honest_flips(100, 1)), 165, 2);
   EXPECT_GT(reference::most_honest_flips(100, 10), 300);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The exact verdicts, on integers and on bits.
+// The exact verdicts on integers and on bits.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -38,10 +38,10 @@ TEST(JudgeExact, NamesWrongRowsAndTheFirstOfThem) {
   EXPECT_EQ(report.wrong_rows, (std::vector<std::int64_t>{3, 4, 5, 6}));
   EXPECT_EQ(report.wrong_elements, 16);
   ASSERT_EQ(report.failures.size(), 1U);
-  EXPECT_EQ(
-      report.failures[0],
-      "indices: rows 3-6 of 7 wrong; row 3 differs in 4 of 4 places (first [3, 0]: expected 12, "
-      "got 4108)");
+  EXPECT_EQ(report.failures[0],
+            "indices: 4 of 7 rows (rows 3-6) wrong; row 3 differs in 4 of 4 places (first [3, 0]: "
+            "expected 12, "
+            "got 4108)");
 }
 
 TEST(JudgeExact, SeesTheLastBitOfALongInteger) {
@@ -107,10 +107,12 @@ TEST(JudgeBits, NamesTheComparisonAndTheRows) {
   const TensorReport report =
       judge_bits(floats({1, 2, next, 4}), floats({1, 2, 3, 4}), {}, "replay differs from eager");
   ASSERT_EQ(report.failures.size(), 1U);
-  EXPECT_EQ(
-      report.failures[0],
-      "out: replay differs from eager in row 1 of 2; row 1 differs in 1 of 2 places (first [1, "
-      "0]: expected 3, got 3.000000238418579)");
+  EXPECT_EQ(report.failures[0],
+            "out: replay differs from eager in 1 of 2 rows (row 1); row 1 differs in 1 of 2 places "
+            "(first [1, 0]: 3.000000238418579 against 3)");
+  const TensorReport wrong =
+      judge_right_bits(floats({1, 2, 5, 4}), floats({1, 2, 3, 4}), {}, "differs from the sum", {});
+  EXPECT_NE(wrong.failures[0].find("(first [1, 0]: expected 3, got 5)"), std::string::npos);
   EXPECT_TRUE(
       judge_bits(floats({1, 2, next, 4}), floats({1, 2, 3, 4}), {true, false}, "differs").passed());
 }

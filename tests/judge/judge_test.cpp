@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The verdict on floating-point tensors: each check can fail, and can be the only one that does;
-// and what is honest passes.
+// The verdict on floating-point tensors: each check can fail, and can be the only one that fails;
+// right results pass.
 #include "cases/judge/judge.h"
 
 #include <gtest/gtest.h>
@@ -74,9 +74,10 @@ TEST(Judge, OneElementBeyondItsBoundFails) {
   const TensorReport report = judge(estimate, got);
   EXPECT_EQ(failed_checks(report), "beyond");
   EXPECT_EQ(report.wrong_rows, std::vector<std::int64_t>{4});
-  EXPECT_EQ(report.failures[0].find("out: 1 element in row 4 of 128 beyond its bound; worst [4, "
-                                    "17]: expected "),
-            0U)
+  EXPECT_EQ(
+      report.failures[0].find("out: 1 element beyond its bound in 1 of 128 rows (row 4); worst [4, "
+                              "17]: expected "),
+      0U)
       << report.failures[0];
 }
 
@@ -88,10 +89,10 @@ TEST(Judge, AFactorOfOneRowFailsTheNormOnly) {
   const TensorReport report = judge(estimate, got);
   EXPECT_EQ(failed_checks(report), "norm");
   EXPECT_EQ(report.wrong_rows, std::vector<std::int64_t>{9});
-  EXPECT_EQ(report.pattern, "each wrong row is 1.003 of what is expected");
+  EXPECT_EQ(report.pattern, "each wrong row is 1.003 × the expected row");
   std::smatch norms;
   ASSERT_TRUE(std::regex_search(report.failures.at(0), norms,
-                                std::regex("row 9: L2 norm ([^,]+), expected ([^ ]+) ± ")))
+                                std::regex("row 9: ([^,]+), expected ([^ ]+) ± ")))
       << report.failures.at(0);
   EXPECT_NE(norms[1], norms[2]);
 }
@@ -131,8 +132,8 @@ TEST(Judge, ARowOfTheOppositeSignFailsTheDirection) {
   EXPECT_EQ(failed_checks(report), "beyond, direction");
 }
 
-// The same value everywhere, 0.3 steps above a representable one: an honest rounding is off by 0.3
-// steps every time, which is no bias.
+// All values are equal, and 0.3 steps above a representable number. A right rounding is off by 0.3
+// steps every time, which is not a bias.
 TEST(Judge, ExpectsWhatTheOutputRoundingDoesToAValue) {
   Estimate estimate = make_estimate(kNarrow, 0, 1);
   for (double& value : estimate.value) value = 1 + 0.3 * 0x1p-7;
@@ -151,7 +152,7 @@ TEST(Judge, LeavesAnExactTieOpen) {
   }
 }
 
-// Few elements, some next to a tie: their sums are far from normal.
+// With few elements, some next to a tie, sums of errors are far from normal.
 TEST(Judge, RaisesNoFalseAlarmForTensorsOfFewElements) {
   for (std::uint64_t seed = 0; seed < 20000; ++seed) {
     Random random(seed);
@@ -163,7 +164,8 @@ TEST(Judge, RaisesNoFalseAlarmForTensorsOfFewElements) {
 }
 
 TEST(Judge, DoesNotTakeItsOwnRoundingForAnError) {
-  // Numbers that need no rounding: what is across the value is the judge's.
+  // Every number is exactly representable: any component orthogonal to the expected row comes from
+  // the judge's own rounding.
   for (int i = 1; i < 20000; ++i) {
     Estimate estimate;
     estimate.resize(1, 2);
@@ -179,7 +181,7 @@ TEST(Judge, DoesNotTakeItsOwnRoundingForAnError) {
   }
 }
 
-// Roundings that repeat each other obey no statistics: only the worst case counts.
+// Equal roundings that repeat have no statistics, so only the worst case limits them.
 TEST(Judge, AllowsStructuredRoundingsTheirWorstCase) {
   Estimate estimate = make_estimate(kNarrow, 0.1, 1);
   for (std::size_t i = 0; i < estimate.worst.size(); ++i) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The reference's outputs, put together from what is expected: of every op they pass the op's own
-// judge, and what the outputs held before does not matter.
+// Right outputs, built from the expectations alone: for every op they pass the op's own verdict,
+// and the earlier contents of the outputs have no influence.
 #include "cases/judge/right_outputs.h"
 
 #include <gtest/gtest.h>
@@ -42,7 +42,7 @@ class OneCall {
     return right_outputs(set, [this](const TensorSet& all) { return expect(all); });
   }
 
-  // As a device would hold them that held this byte everywhere before.
+  // Verdicts on the promised bits written over outputs filled with this byte, as on a device.
   std::vector<TensorReport> judge_over(const RightOutputs& right, std::uint8_t filled) const {
     TensorSet set = tensors_;
     for (const HostTensor& output : right.outputs.all()) {
@@ -77,7 +77,7 @@ bool same(const RightOutputs& a, const RightOutputs& b) {
   });
 }
 
-// Rows of the smoke tier, which every op has.
+// Checks the eager cases of the smoke tier, which has rows of every op.
 void check_all(const std::string& platform, Fill fill, DeadRows dead) {
   std::map<std::string, int> checked;
   for (const Case& which : all_cases()) {
@@ -97,7 +97,8 @@ void check_all(const std::string& platform, Fill fill, DeadRows dead) {
   for (const OpDefinition& op : all_ops()) EXPECT_GT(checked[std::string(op.name)], 0) << op.name;
 }
 
-// Tokens of a decode step are there by its inputs, whatever fill() would have drawn.
+// Which tokens exist follows from the inputs of a call, not from what fill() would draw for the
+// step.
 TEST(RightOutputs, FollowTheInputsAndNotTheStep) {
   const OpDefinition& op = find_op("c128a_decode_metadata");
   Row row = row_of(op, {{"decode_tokens", 8}, {"prefill_tokens", 0}, {"more_buffer_tokens", 0}});
@@ -141,7 +142,7 @@ TEST(RightOutputs, ThatNeverSettleAreRefused) {
     return Expectations{expect_exact(out, {out.data<std::int32_t>()[0] + 1, 0}, {})};
   });
   EXPECT_EQ(right.refused,
-            "what is right of one output changes with every round of asking for the others");
+            "the right values of the outputs depend on each other and do not settle");
 }
 
 TEST(RightOutputs, APartOfNobodyKnowsWhatIsAnError) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Problems that are judged by a sample of their rows: production sizes, here scaled down by a
-// verdict that may cost nothing.
+// Problems judged on a sample of their rows. Meant for production sizes; here small problems are
+// sampled because the verdict's budget is set to 1 ns.
 #include "cases/drivers/tiled_problem.h"
 
 #include <fmt/format.h>
@@ -50,9 +50,10 @@ std::int64_t sampled_rows(const CaseResult& result) {
   return rows;
 }
 
-// ---- every op that says that its rows can be sampled ----
+// ---- every op whose rows can be sampled ----
 
-// A row with rows enough to be sampled. False: it cannot have them.
+// Increases the row count so that the row can be sampled. Returns false if that is impossible, and
+// for rows of tier full.
 bool lengthen(Case& which) {
   constexpr std::int64_t kEnough = 9;
   std::int64_t& rows = which.row.integers.find(which.op->row_count)->second;
@@ -68,12 +69,14 @@ bool lengthen(Case& which) {
 
 class EveryRow : public testing::TestWithParam<std::string> {};
 
-// All rows are with PLUMB_FULL=1 in the environment, else those of the smoke tier.
+// With PLUMB_FULL=1 in the environment rows of the smoke and default tiers run, otherwise those of
+// the smoke tier.
 TEST_P(EveryRow, PassesBySample) {
   int cases = 0;
   for (Case which : cases_of(find_op(GetParam()))) {
     const bool replayed = which.scenario->mode == Scenario::Mode::full_graph;
-    // How few are live changes from step to step: some rows show that.
+    // In graph cases the number of live rows changes from step to step; rows of the smoke tier are
+    // enough for that.
     const bool all_rows = tests::long_tests_run() && !replayed;
     if (!all_rows && which.row.tier != Tier::smoke) continue;
     if (!lengthen(which)) continue;
@@ -100,13 +103,14 @@ INSTANTIATE_TEST_SUITE_P(Ops, EveryRow, testing::ValuesIn(sampled_ops()),
 
 TEST(CallOfManyRows, SaysHowOftenASampleMissesADefect) {
   EXPECT_EQ(chance_of_missing(40, 40), 0);
-  EXPECT_NEAR(chance_of_missing(40, 6), 1 - 4.0 / 38, 1e-12);  // one wrong row of 38
-  // Two wrong rows of 198, 10 of them chosen.
+  // One wrong row among the 38 that are drawn from, 4 of them drawn.
+  EXPECT_NEAR(chance_of_missing(40, 6), 1 - 4.0 / 38, 1e-12);
+  // Two wrong rows among the 198 that are drawn from, 10 of them drawn.
   EXPECT_NEAR(chance_of_missing(200, 12), (188.0 / 198) * (187.0 / 197), 1e-12);
   EXPECT_EQ(chance_of_missing(3, 2), 1);
 }
 
-// ---- what is found ----
+// ---- which faults are found ----
 
 TEST(TiledProblem, WrongRowsAreAllNamedThoughFewAreJudged) {
   const Case which = find_case("rms_norm/tokens_1025/eager");
@@ -114,7 +118,7 @@ TEST(TiledProblem, WrongRowsAreAllNamedThoughFewAreJudged) {
       run_case(which, with_mutant(sampling(16), find_mutant("rms_norm_wrong_from_row_1000")));
   EXPECT_EQ(result.outcome, Outcome::failed);
   const std::string report = report_of(result);
-  EXPECT_NE(report.find("rows 1000-1024 of 1025 are wrong"), std::string::npos) << report;
+  EXPECT_NE(report.find("25 of 1025 rows (rows 1000-1024) are wrong"), std::string::npos) << report;
   EXPECT_NE(report.find("16 of 1025 rows judged; 1009 more"), std::string::npos) << report;
 }
 
@@ -123,18 +127,19 @@ TEST(TiledProblem, RightRowsAreAllEqualToJudgedOnes) {
   EXPECT_EQ(result.outcome, Outcome::passed) << report_of(result);
   const Sample& sample = result.tensors.at(0).sample;
   EXPECT_EQ(sample.rows, 1025 * result.points);
-  EXPECT_EQ(sample.judged, 8 * result.points);  // half of 16 are different
+  EXPECT_EQ(sample.judged, 8 * result.points);  // half of a sample of 16 have different inputs
   EXPECT_EQ(sample.unjudged(), 0);
 }
 
-// An op's kernel, and after it a fault in one row of its result.
+// A kernel that, after the right result, overwrites one row with a wrong one.
 plumb_status (*right_launch)(const void*) = nullptr;
 std::int64_t faulty_row = 0;
 
 plumb_status launch_with_fault(const void* params) {
   const auto& p = *static_cast<const plumb_rms_norm_params*>(params);
   const plumb_status status = right_launch(params);
-  plumb_rms_norm_params one = p;  // the row once more, with the inputs of the one behind or before
+  // Computes that row again from the inputs of the previous row (row 0: of the next one).
+  plumb_rms_norm_params one = p;
   one.tokens = 1;
   one.x = p.x + (faulty_row == 0 ? 1 : faulty_row - 1) * p.x_row_stride;
   one.out = p.out + faulty_row * p.out_row_stride;
@@ -161,16 +166,17 @@ TEST(TiledProblem, OneWrongRowIsFoundWhereverItIs) {
   const std::vector<std::int64_t> rows = {0, 1, 63, 64, 500, 511, 777, 1000, 1023, 1024};
   for (const std::int64_t row : rows) {
     const CaseResult result = run_case(which, with_faulty_row(sampling(32), row));
-    // One in sixteen neighbours has the same inputs.
+    // With a probability of 1/16 the other row has the same inputs, and the fault changes nothing.
     if (result.outcome != Outcome::failed) continue;
     ++found;
-    const std::string named = fmt::format("bits of a wrong one, row {} of 1025 is wrong", row);
+    const std::string named =
+        fmt::format("bits as a wrong row, 1 of 1025 rows (row {}) is wrong", row);
     EXPECT_NE(report_of(result).find(named), std::string::npos) << report_of(result);
   }
   EXPECT_GE(found, 8);
 }
 
-// ---- what is on record ----
+// ---- what reports say about samples ----
 
 TEST(TiledProblem, ASampleIsNeverTakenForAllRows) {
   const Case which = find_case("rms_norm/tokens_1025/eager");
@@ -255,7 +261,7 @@ TEST(Excerpt, IsNumberedAsTheTensorThatItIsOf) {
   EXPECT_EQ(tensor.coordinates(4, 2), "[70, 1, 2]");
 }
 
-// ---- verdicts that are known already ----
+// ---- verdicts that are known from an earlier launch ----
 
 int launches = 0, right_launches = 0;
 plumb_status launch_wrong_later(const void* params) {
@@ -281,7 +287,8 @@ TEST(KnownVerdicts, HideNoFaultOfALaterLaunch) {
     launches = 0;
     const CaseResult result = run_case(which, options);
     EXPECT_EQ(result.outcome, Outcome::failed) << right_launches << " right launches";
-    EXPECT_NE(report_of(result).find("row 3 of 256"), std::string::npos) << report_of(result);
+    EXPECT_NE(report_of(result).find("1 of 256 rows (row 3)"), std::string::npos)
+        << report_of(result);
   }
   right_launches = 2 * points;
   launches = 0;

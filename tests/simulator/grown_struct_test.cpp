@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Structures of the C interface that were made by somebody who knows more of their members, or
-// fewer.
+// Structures of the C interface from a caller that knows more members than this build, or fewer.
 #include "device/plugin/grown_struct.h"
 
 #include <gtest/gtest.h>
@@ -44,7 +43,7 @@ TEST(GrownStruct, HasASize) {
   const OfThisVersion made{};
   for (const std::int64_t bytes :
        {std::int64_t{-1}, std::int64_t{0}, std::int64_t{15}, std::int64_t{1} << 40}) {
-    EXPECT_NE(why_unreadable_here(&made, bytes).find("here it has 24"), std::string::npos) << bytes;
+    EXPECT_NE(why_unreadable_here(&made, bytes).find("instead of 24"), std::string::npos) << bytes;
   }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Expected values and what a device makes of them, for tests of the verdict.
+// Expected values and stored results, for tests of the verdict.
 #pragma once
 
 #include <bit>
@@ -9,7 +9,6 @@
 #include <functional>
 #include <limits>
 #include <string>
-#include <string_view>
 
 #include "cases/judge/judge.h"
 #include "reference/rounding.h"
@@ -31,9 +30,10 @@ struct Shape {
   std::int64_t rows, columns;
 };
 inline constexpr Shape kWide{128, 512};
-inline constexpr Shape kNarrow{4096, 16};  // a bias is seen over many rows only
+inline constexpr Shape kNarrow{4096, 16};  // a bias shows only over many rows
 
-// Normal values; before the output rounding each has an error of its own, of `sigma` bf16 units.
+// Normally distributed values. Before the output rounding each has an independent error of `sigma`
+// bf16 units.
 inline Estimate make_estimate(Shape shape, double sigma, std::uint64_t seed) {
   Estimate estimate;
   estimate.resize(shape.rows, shape.columns);
@@ -59,7 +59,7 @@ inline void store(HostTensor& tensor, std::int64_t i, double value) {
 
 inline double unchanged(std::int64_t, double value) { return value; }
 
-// What an honest device stores, after `change` was applied to each value before rounding.
+// The result that a right device stores, if `change` is applied to each value before the rounding.
 inline HostTensor make_result(const Estimate& estimate, std::uint64_t seed,
                               const std::function<double(std::int64_t i, double value)>& change) {
   HostTensor got({.name = "out", .dtype = Dtype::bf16, .shape = {estimate.rows, estimate.columns}});
@@ -74,15 +74,14 @@ inline TensorReport judge(const Estimate& estimate, const HostTensor& got) {
   return cases::judge_floats(got, estimate, {}, cases::groups_of(estimate.rows, 64, "block"));
 }
 
-// Which checks failed, by the word that each failure line carries.
+// Names of the failed checks, recognised by a word in each failure line.
 inline std::string failed_checks(const TensorReport& report) {
   std::string checks;
   for (const std::string& line : report.failures) {
-    for (const char* word : {"non-finite", "beyond", "direction of", "norm of", "mean error"}) {
+    for (const char* word : {"non-finite", "beyond", "direction", "norm", "biased"}) {
       if (line.find(word) == std::string::npos) continue;
-      const std::string_view check = word;
       checks += checks.empty() ? "" : ", ";
-      checks += check.substr(0, check.find(" of"));
+      checks += word;
       break;
     }
   }

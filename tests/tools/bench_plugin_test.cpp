@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// plumb bench --plugin: a right kernel gets a figure, and a wrong one a line that says so.
+// plumb bench --plugin: a right kernel gets a time, a wrong one a line that says that it is wrong.
 #include "tests/support/command_line.h"
 
 namespace plumb {
@@ -31,7 +31,7 @@ TEST_F(BenchPlugin, ARightKernelHasAFigureBesidePlumbsOwn) {
   const Finished finished = bench({"launches_right"});
   if (left_out(finished)) GTEST_SKIP() << finished.err;
   EXPECT_EQ(finished.code, 0) << finished.out << finished.err;
-  expect(finished.out, "beside plumb's own kernels on sim-sm90");
+  expect(finished.out, "compared with plumb's own kernels on sim-sm90");
   expect(finished.out, "no measurement of hardware");
   expect(finished.out, " us  ± ");
   expect(contents(path("bench.json")), "\"seconds\": ");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// plumb bisect ops as people type it.
+// plumb bisect ops through the built binary.
 #include <algorithm>
 #include <iterator>
 
@@ -28,7 +28,7 @@ TEST_F(BisectOps, NamesTheOpAndGoesOnFromItsStateFile) {
   const Finished finished = bisect(words);
   EXPECT_EQ(finished.code, 0) << finished.out << finished.err;
   expect_in(finished.out, "decode_step/v4/full on sim-sm90: the culprit is an op\n    hc_head\n");
-  expect_in(finished.out, "2 watches of the steps\n");
+  expect_in(finished.out, "2 runs of the steps\n");
   expect_in(finished.out,
             "reproduce: plumb run --case decode_step/v4/full --platform sim-sm90 "
             "--set fault=hc_eps_lost\n");
@@ -40,14 +40,14 @@ TEST_F(BisectOps, NamesTheOpAndGoesOnFromItsStateFile) {
   const Finished again = bisect(words);
   EXPECT_EQ(again.code, 0);
   expect_in(again.err, "2 answers are remembered");
-  expect_in(again.out, "0 watches of the steps\n");
+  expect_in(again.out, "0 runs of the steps\n");
   const Finished explained = run({"bisect", "explain", path("ops.jsonl")});
   EXPECT_EQ(explained.code, 0) << explained.err;
   expect_in(explained.out, "hc_head is blamed first");
   expect_refused({"bisect", "ops", kStep, "--state", path("ops.jsonl")}, "ops.jsonl");
 }
 
-// A state file of an older plumb has the numbers of detectors, which have changed since.
+// State files of older versions store detectors as numbers, which have changed since.
 TEST_F(BisectOps, AnAnswerThatCannotBeReadIsRefusedWithItsLine) {
   const Words words{"--set", "fault=hc_eps_lost"};
   ASSERT_EQ(bisect(words).code, 0);
@@ -60,7 +60,7 @@ TEST_F(BisectOps, AnAnswerThatCannotBeReadIsRefusedWithItsLine) {
     write("ops.jsonl", older);
     const Finished finished = bisect(words);
     EXPECT_EQ(finished.code, 2) << finished.out << finished.err;
-    expect_in(finished.err, "ops.jsonl:2: the answer to \"watch, sim-sm90, exchanged: ");
+    expect_in(finished.err, "ops.jsonl:2: the answer to \"watch, sim-sm90, replaced: ");
     expect_in(finished.err, "cannot be read");
   }
 }
@@ -69,7 +69,7 @@ TEST_F(BisectOps, SaysWhatIsNoOp) {
   const Finished finished = bisect({"--set", "fault=inverse_rope_left_out", "--quiet"});
   EXPECT_EQ(finished.code, 0) << finished.err;
   EXPECT_EQ(finished.err, "");
-  expect_in(finished.out, ": not an op but the calls of the step\n");
+  expect_in(finished.out, ": the cause is not an op but the calls of the step\n");
   expect_in(finished.out, "inverse_rope is left out of the model's order of ops\n");
 }
 
@@ -88,7 +88,7 @@ TEST_F(BisectOps, TwiceNamesTheFirstDifference) {
   expect_in(
       finished.out,
       "    threads in their order\n        step 0, mhc_pre_broadcast (layer 0 attention mix): "
-      "post differs in rows 16-19 of 20 (digests ");
+      "post differs in 4 of 20 rows (rows 16-19) (digests ");
   expect_in(finished.out, "reproduce: plumb bisect ops decode_step/v4/full --twice --platform");
   expect_in(contents(path("twice.json")), "\"from\": \"the op\"");
 }
@@ -96,11 +96,11 @@ TEST_F(BisectOps, TwiceNamesTheFirstDifference) {
 TEST_F(BisectOps, TwiceFindsNothingWhereNothingIsWrong) {
   const Finished finished = bisect({"--twice", "--times", "2"}, "decode_step/v32/full");
   EXPECT_EQ(finished.code, 1);
-  expect_in(finished.err, "second runs, each call of which made the same bits");
+  expect_in(finished.err, "second runs every call gave the same bits");
 }
 
 TEST_F(BisectOps, WhatItIsNotForIsRefused) {
-  expect_refused({"bisect", "ops", "rms_norm/one_token/eager"}, "bisect ops is for decode steps");
+  expect_refused({"bisect", "ops", "rms_norm/one_token/eager"}, "bisect ops needs a decode step");
   expect_refused({"bisect", "ops", "decode_step/v4"}, "names 6 cases");
   expect_refused({"bisect", "ops", "decode_step/v5/full"}, "decode_step/v5/full");
   expect_refused({"bisect", "ops"}, "CASE");

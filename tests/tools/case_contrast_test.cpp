@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the failing cases of an op have in common: a property that separates all of them from those
-// that pass, and nothing where there is none.
+// Finds a property that separates all failed cases of an op from the passed ones, and reports none
+// if there is none.
 #include "tools/run/case_contrast.h"
 
 #include <gtest/gtest.h>
@@ -73,7 +73,7 @@ TEST(CaseContrast, NamesWhatTheFailingRowsHave) {
   expect_begins(tools::case_contrast(judged(has_gaps)),
                 "fails in every row where x has gaps between its rows (");
   expect_begins(tools::case_contrast(judged(is_odd)),
-                "fails in every row where hidden is no multiple of 2 (");
+                "fails in every row where hidden is not a multiple of 2 (");
   expect_begins(tools::case_contrast(judged(
                     [](const Case& which) { return which.row.word("rounding") == "twice"; })),
                 "fails in every row with rounding = twice (");
@@ -84,11 +84,11 @@ TEST(CaseContrast, NamesWhatThePassingRowsHave) {
                 "passes in every row where x has gaps between its rows (");
   const std::string text =
       tools::case_contrast(judged([](const Case& which) { return !is_odd(which); }));
-  expect_begins(text, "passes in every row where hidden is no multiple of 2 (");
+  expect_begins(text, "passes in every row where hidden is not a multiple of 2 (");
   EXPECT_NE(text.find(" rows), fails in all others ("), std::string::npos) << text;
 }
 
-// The tensors of a row may be large.
+// Computing layouts needs the tensors of every row, which may be large.
 TEST(CaseContrast, TwoFailuresNeedNoTensors) {
   OpDefinition op = find_op("rms_norm");
   op.make_problem = [](const Row&, const device::Properties&) -> std::unique_ptr<Problem> {

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the plumb command does with what people type: the right exit code, one line that says what
-// is wrong and where, nothing half written. Runs the built binary.
+// Exit codes and messages of the plumb command for valid and invalid command lines: one line says
+// what is wrong and where, and no file is half written. Runs the built binary.
 #include "tests/support/command_line.h"
+
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <regex>
@@ -86,7 +88,9 @@ TEST_F(CommandLine, CaseFilesThatCannotBeReadAreNamed) {
   const std::string good =
       write("good.toml", "op = \"rms_norm\"\n[[row]]\nname = \"a\"\nwhy = \"w\"\n");
   expect_refused({"run", "--cases", good, "--cases", good}, "a second file for rms_norm");
-  expect_refused({"run", "--cases", "/dev/zero"}, "it has more than 16 MiB");
+  expect_refused({"run", "--cases", "/dev/zero"}, "--cases wants a regular file");
+  ASSERT_EQ(mkfifo(path("pipe").c_str(), 0600), 0);
+  expect_refused({"run", "--cases", path("pipe")}, "pipe: --cases wants a regular file");
 }
 
 TEST_F(CommandLine, EachPatternHasToNameACase) {
@@ -166,7 +170,7 @@ TEST_F(CommandLine, AReportThatDoesNotFitMakesTheRunFail) {
   EXPECT_EQ(finished.err, "plumb: cannot write /dev/full: No space left on device\n");
 }
 
-// Lines that do not hold a time, without what says where the run was.
+// The report without lines that contain a time, and without the member "run".
 std::string without_times(const std::string& json) {
   std::istringstream lines(json);
   std::string line, kept;
@@ -195,6 +199,14 @@ TEST_F(CommandLine, TheReportDoesNotDependOnTheNumberOfJobs) {
   other_seed.insert(other_seed.end(), {path("other"), "--seed", "1"});
   ASSERT_EQ(run(other_seed).code, 0);
   EXPECT_NE(reports[0], without_times(contents(path("other"))));
+}
+
+TEST_F(CommandLine, NamesAreRepeatedOrListedWithCommas) {
+  const Finished repeated = run({"list", "--op", "rms_norm", "--op", "hc_head"});
+  EXPECT_NE(repeated.out.find("hc_head/"), std::string::npos) << repeated.out;
+  EXPECT_EQ(run({"list", "--op", "rms_norm,hc_head"}).out, repeated.out);
+  expect_refused({"list", "--op", "rms_norm,hc_haed"}, "unknown op \"hc_haed\"");
+  EXPECT_NE(run({"run", "--help"}).out.find("--op OP,..."), std::string::npos);
 }
 
 TEST_F(CommandLine, ACaseThatTakesTooLongIsNamedAndTheRunGoesOn) {
@@ -300,7 +312,7 @@ TEST_F(CommandLine, UnderBisectUsageErrorsAre128AndCannotSayIs125) {
   EXPECT_EQ(run(small_run({"--bisect"})).code, 0);
 }
 
-// No machine has both vendors' devices.
+// No machine has devices of both vendors, so at least one platform is unavailable.
 TEST_F(CommandLine, ARunThatSkipsEverythingCannotSay) {
   const std::string platforms = run({"list", "--platforms"}).out;
   int skipped = 0;

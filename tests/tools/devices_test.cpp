@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which GPU a worker sees.
+// Selection of the GPUs that workers see.
 #include "tools/run/devices.h"
 
 #include <gtest/gtest.h>
@@ -44,7 +44,7 @@ TEST(Devices, AreRefusedWhereTheyMakeNoSense) {
     EXPECT_EQ(refusal(text),
               "--devices " + std::string(text) + ": neither all nor numbers, as 0,3");
   }
-  EXPECT_EQ(refusal("0"), "--devices is for GPUs: no selected platform is one that is here");
+  EXPECT_EQ(refusal("0"), "--devices is for GPUs: no selected platform is a GPU of this machine");
   EXPECT_EQ(refusal("all"), refusal("0"));
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// plumb faults as people type it.
+// plumb faults through the built binary.
+#include <fmt/format.h>
+
 #include "tests/support/command_line.h"
 
 namespace plumb {
@@ -41,6 +43,21 @@ TEST_F(CommandLine, CleanStepsRaiseNoAlarmWithAnyNumberOfJobs) {
   }
 }
 
+TEST_F(CommandLine, EachFaultIsInOneShard) {
+  std::string all;
+  for (const char* shard : {"1/2", "2/2"}) {
+    const Finished finished =
+        run({"faults", "--platform", "sim-sm90", "--fault", "top_k_pads_with_*", "--fault",
+             "replay_does_nothing", "--shard", shard, "--json", path("faults.json")});
+    EXPECT_EQ(finished.code, 0) << finished.out << finished.err;
+    EXPECT_NE(finished.out.find("1 of 1 faults found (100 %)"), std::string::npos) << finished.out;
+    all += contents(path("faults.json"));
+  }
+  for (const char* fault : {"top_k_pads_with_zero", "replay_does_nothing"}) {
+    EXPECT_NE(all.find(fmt::format("\"{}\"", fault)), std::string::npos) << fault;
+  }
+}
+
 TEST_F(CommandLine, FaultsThatAreNotThereAreRefused) {
   expect_refused({"faults", "--fault", "replay_does_nothin"},
                  "no fault matches \"replay_does_nothin\" (did you mean replay_does_nothing?)");
@@ -49,7 +66,11 @@ TEST_F(CommandLine, FaultsThatAreNotThereAreRefused) {
   expect_refused({"faults", "--platform", "sim-sm9"}, "(did you mean sim-sm90?)");
   expect_refused({"faults", "--platform", "hip-gfx942"}, "hip-gfx942: ");
   expect_refused({"faults", "--clean", "0"}, "--clean");
-  expect_refused({"faults", "--clean", "5", "--fault", "*"}, "--fault is too much");
+  expect_refused({"faults", "--clean", "5", "--fault", "*"}, "leave out --fault");
+  expect_refused({"faults", "--clean", "5", "--shard", "1/2"}, "leave out --shard");
+  expect_refused({"faults", "--shard", "3/2"}, "--shard 3/2: not I/N");
+  expect_refused({"faults", "--fault", "replay_does_nothing", "--shard", "2/2"},
+                 "--shard 2/2 contains none of the faults");
   expect_refused({"faults", "--geometry", "production"}, "--geometry production is for --clean");
   expect_refused({"faults", "--geometry", "production", "--clean", "6"},
                  "for real devices, not for sim-sm90");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// plumb golden as people type it, and goldens in plumb run. Stores of a few cases in a folder of
-// the test's own.
+// plumb golden and goldens in plumb run, through the built binary. Stores of a few cases in the
+// test's own folder.
 #include <fcntl.h>
 #include <sys/file.h>
 #include <unistd.h>
@@ -54,6 +54,15 @@ TEST_F(GoldenCommand, RegenShowsWhatItWritesAndThenHasNothingToDo) {
   EXPECT_EQ(contents(store() + "/manifest.txt"), manifest);
 }
 
+TEST_F(GoldenCommand, RegenAddsSketchesWhereItIsAskedTo) {
+  ASSERT_EQ(regenerate("rms_norm/v4_flash_hidden").code, 0);
+  const std::string written = contents(file());
+  EXPECT_EQ(regenerate("rms_norm/v4_flash_hidden", {"--sketches"}).out,
+            "sim-sm90: 1 cases, 0 of them changed\n")
+      << "a new golden has them";
+  EXPECT_EQ(contents(file()), written);
+}
+
 TEST_F(GoldenCommand, RefusesWithoutAReasonOrAPlatform) {
   expect_golden_refused({"regen", "--platform", "sim-sm90"}, "--reason");
   expect_golden_refused({"regen", "--platform", "sim-sm90", "--reason", " "}, "--reason");
@@ -66,6 +75,18 @@ TEST_F(GoldenCommand, RefusesWithoutAReasonOrAPlatform) {
   expect_golden_refused({"check"}, "has no goldens for sim-sm90");
   expect_golden_refused({"diff", "sim-sm90", "nothing"}, "sim-sm90");
   EXPECT_FALSE(std::filesystem::exists(store()));
+}
+
+// Before anything is computed. An installed plumb is tried in tests/plugin_example.cmake.
+TEST_F(GoldenCommand, AFolderThatCannotBeWrittenIsRefusedInOneLine) {
+  if (geteuid() == 0) GTEST_SKIP() << "root may write anywhere; install_test.sh tries another user";
+  std::filesystem::permissions(path(""), std::filesystem::perms::owner_write,
+                               std::filesystem::perm_options::remove);
+  const Finished refused = regenerate("rms_norm/hidden_1");
+  std::filesystem::permissions(path(""), std::filesystem::perms::owner_write,
+                               std::filesystem::perm_options::add);
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_EQ(refused.err.find("plumb: cannot write into "), 0u) << refused.err;
 }
 
 TEST_F(GoldenCommand, OneAtATimeChangesAStore) {
@@ -149,6 +170,51 @@ TEST_F(GoldenCommand, AReviewedFileIsApprovedByTheDigestOfItsResults) {
   EXPECT_EQ(approved.code, 0) << approved.err;
   EXPECT_EQ(golden({"diff", "sim-sm90", reviewed}).code, 0);
   EXPECT_NE(contents(file()).find("plumb golden approve: seen by two"), std::string::npos);
+}
+
+// The waves of the two platforms add up in different orders.
+TEST_F(GoldenCommand, ADiffHasReportsForMachinesAndAPage) {
+  for (const char* platform : {"sim-sm90", "sim-gfx942"}) {
+    ASSERT_EQ(golden({"regen", "--platform", platform, "--case", "mhc_pre/equal_logits", "--reason",
+                      "a test"})
+                  .code,
+              0);
+  }
+  const Words diff{"diff", "sim-sm90", "sim-gfx942"};
+  const auto with = [&](Words more) {
+    more.insert(more.begin(), diff.begin(), diff.end());
+    return golden(more);
+  };
+  const Finished text = with({"--json", path("diff.json"), "--html", path("diff.html")});
+  EXPECT_EQ(text.code, 1);
+  EXPECT_EQ(text.out, golden(diff).out);
+  const Finished json = with({"--json", "-"});
+  EXPECT_EQ(json.code, 1);
+  EXPECT_EQ(json.out, contents(path("diff.json")));
+  for (const std::string part : {"\"before\": \"sim-sm90\"", "\"after\": \"sim-gfx942\"",
+                                 "\"change\": \"moved\"", "\"because_of\": \"wave order\"",
+                                 "\"largest\": [", "\"difference\": ", "\"moved_rows\": "}) {
+    EXPECT_NE(json.out.find(part), std::string::npos) << part;
+  }
+  EXPECT_NE(contents(path("diff.html")).find("mhc_pre/equal_logits/eager"), std::string::npos);
+
+  expect_golden_refused({"diff", "sim-sm90", "sim-gfx942", "--html", "-"}, "--html names a file");
+  expect_golden_refused(
+      {"diff", "sim-sm90", "sim-gfx942", "--html", path("x"), "--json", path("x")},
+      "--html names the file of another report");
+  expect_golden_refused({"diff", "sim-sm90", "sim-gfx942", "--json", path("no/x.json")},
+                        "there is no folder");
+  const std::string reviewed = path("reviewed.h5");
+  std::filesystem::copy_file(store() + "/sim-sm90/mhc_pre.h5", reviewed);
+  expect_golden_refused({"diff", "sim-sm90", reviewed, "--html", reviewed}, "is compared");
+}
+
+TEST_F(GoldenCommand, RegenHasTheSameReports) {
+  const Finished finished = regenerate("rms_norm/hidden_1", {"--json", "-"});
+  EXPECT_EQ(finished.code, 0);
+  EXPECT_NE(finished.out.find("\"after\": \"computed now\""), std::string::npos) << finished.out;
+  EXPECT_NE(finished.out.find("\"change\": \"new\""), std::string::npos);
+  EXPECT_EQ(finished.out.find("written to"), std::string::npos) << "JSON alone";
 }
 
 TEST_F(GoldenCommand, FilesThatAreNoGoldensAreRefusedInOneLine) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A run in parts is the run in one: shards that are merged, and a run that was interrupted and goes
-// on.
+// A run in parts gives the report of a whole run: merged shards, and an interrupted run that is
+// resumed.
 #include <gtest/gtest.h>
 
 #include <cstddef>
@@ -25,7 +25,7 @@ class RunsInParts : public CommandLine {
     return words;
   }
 
-  // Without times, and without where it ran.
+  // The report without times and without its origin.
   ordered_json verdicts_of(const std::string& report) const {
     ordered_json json = ordered_json::parse(contents(path(report)));
     json.erase("run");
@@ -33,7 +33,7 @@ class RunsInParts : public CommandLine {
     return json;
   }
 
-  // The report of a run that ended after its first `done` cases.
+  // Shortens a report to that of a run that ended after `done` cases.
   void cut(const std::string& report, std::size_t done) const {
     ordered_json json = ordered_json::parse(contents(path(report)));
     const std::size_t all = json["cases"].size();
@@ -63,7 +63,7 @@ TEST_F(RunsInParts, MergeToTheRunInOne) {
     most = std::max(most, verdicts_of("shard" + shard)["cases"].size());
   }
   EXPECT_LT(most, all);
-  // In any order.
+  // The order of the files does not matter.
   const Finished merged = run({"merge", path("shard3"), path("shard1"), path("shard2"), "-o",
                                path("merged"), "--junit", path("junit.xml")});
   EXPECT_EQ(merged.code, 0) << merged.err;
@@ -77,8 +77,8 @@ TEST_F(RunsInParts, MergeToTheRunInOne) {
           "merge: shard 2 of 3 is missing");
   refused({"merge", path("shard1"), path("shard1"), path("shard2"), "-o", path("none")},
           "are both shard 1 of 3");
-  refused({"merge", path("whole"), path("shard1"), "-o", path("none")}, "is no shard of 3");
-  refused({"merge", path("whole"), path("whole"), "-o", path("none")}, "as a file before it has");
+  refused({"merge", path("whole"), path("shard1"), "-o", path("none")}, "is not a shard of 3");
+  refused({"merge", path("whole"), path("whole"), "-o", path("none")}, "like an earlier file");
   cut("shard2", 1);
   refused({"merge", path("shard1"), path("shard2"), path("shard3"), "-o", path("none")}, "1 of ");
   EXPECT_FALSE(std::filesystem::exists(path("none")));
@@ -112,13 +112,17 @@ TEST_F(RunsInParts, GoOnWhereTheyWereInterrupted) {
     EXPECT_NE(rest.out.find(std::to_string(all) + " passed"), std::string::npos) << rest.out;
     EXPECT_EQ(verdicts_of("part"), verdicts_of("whole")) << done;
   }
-  refused(command("part", {"--resume"}), "has done all of its cases");
+  refused(command("part", {"--resume"}), " is complete");
   write("part", report);
   cut("part", 3);
-  refused(command("part", {"--resume", "--seed", "7"}), "has seed \"0\", and this run \"7\"");
+  refused(command("part", {"--resume", "--seed", "7"}), "has seed 0, and this run 7");
   refused(command("part", {"--resume", "--case", "hc_head/*/eager"}),
           "which this command does not select");
   refused(command("absent", {"--resume"}), "absent");
+  ordered_json other = ordered_json::parse(contents(path("part")));
+  other["run"]["program"] = "0";
+  write("part", other.dump());
+  refused(command("part", {"--resume"}), "has program 0, and this run ");
 }
 
 TEST_F(RunsInParts, AreNotMadeOfNonsense) {
@@ -128,8 +132,8 @@ TEST_F(RunsInParts, AreNotMadeOfNonsense) {
     write("bad", text);
     refused({"merge", path("bad"), "-o", path("none")}, why);
   };
-  refused_as("", "is no report of plumb run");
-  refused_as("[]", "is no report of plumb run");
+  refused_as("", "is not a report of plumb run");
+  refused_as("[]", "is not a report of plumb run");
   ordered_json bad = whole;
   bad["cases"][1]["outcome"] = "perfect";
   refused_as(bad.dump(), "case 2: \"perfect\" is not known here");
@@ -142,7 +146,7 @@ TEST_F(RunsInParts, AreNotMadeOfNonsense) {
   refused_as(bad.dump(), "reads reports of schema 1");
   bad = whole;
   bad["cases"][0]["case"] = "rms_norm";
-  refused_as(bad.dump(), "\"rms_norm\" is no op/row/scenario");
+  refused_as(bad.dump(), "\"rms_norm\" is not op/row/scenario");
   for (const char* shard : {"0/3", "4/3", "1", "a/b", "1/3x", "/"}) {
     refused(command("none", {"--shard", shard}), "not I/N with 1 <= I <= N");
   }

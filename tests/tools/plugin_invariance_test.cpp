@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// plumb invariance --plugin: the rows of a plug-in's kernel, and not those of plumb's own.
+// plumb invariance --plugin: measures the plug-in's kernel, not plumb's own.
 #include "tests/support/command_line.h"
 
 namespace plumb {
@@ -43,7 +43,7 @@ TEST_F(PluginInvariance, ACrashIsAnAnswerAboutItsRow) {
 }
 
 TEST_F(PluginInvariance, WithoutAnOpOfThePlugInThereIsNothingToMeasure) {
-  expect_refused(words_of("launches_right", "hc_head"), "has the op of no selected case");
+  expect_refused(words_of("launches_right", "hc_head"), "has no op of a selected case");
   expect_refused(words_of("absent", "rms_norm"), "No such file or directory");
 }
 

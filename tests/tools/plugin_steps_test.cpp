@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// plumb run --plugin inside decode steps: the plug-in's kernels take the place of plumb's own, and
-// a finding names the owner of its op. The libraries are tests/must_fail/plugins.
+// plumb run --plugin for decode steps: the plug-in's kernels replace plumb's own, and a finding
+// names the owner of its op. The libraries are tests/must_fail/plugins.
 #include "tests/support/command_line.h"
 
 namespace plumb {
@@ -58,21 +58,21 @@ TEST_F(PluginSteps, ARefusedCallIsThatOfThePlugIn) {
   expect(finished.out, "(plug-in launches; capture): error: ");
 }
 
-// The contexts of that row are shorter than the top-k.
+// The contexts of this row are shorter than the top-k, so it does not call the plug-in's op.
 TEST_F(PluginSteps, StepsThatCallNoOpOfThePlugInProveNothing) {
   const Finished finished = run_steps("selects_right", {}, "v4_burst");
   EXPECT_EQ(finished.code, 2) << finished.out << finished.err;
   expect(finished.out, "the step calls no op that selects has");
 }
 
-// Mutants are kernels of plumb's own, which are not in the process of a plug-in.
+// Mutants are plumb's own kernels, which the plug-in's process does not have.
 TEST_F(PluginSteps, APlantedKernelIsNotPutBesideAPlugIn) {
   const Finished finished = run_steps("launches_right", {"--set", "fault=hc_eps_lost"});
   EXPECT_EQ(finished.code, 2) << finished.out << finished.err;
-  expect(finished.out, "its planted kernel is not in the process of a plug-in");
+  expect(finished.out, "the planted kernel is missing in the process of a plug-in");
 }
 
-// plumb faults --clean: drawn steps, here of one schedule.
+// Runs plumb faults --clean with a plug-in: random steps, 10 of one schedule.
 class PluginCleanSteps : public CommandLine {
  protected:
   Finished run_clean(const std::string& name, const Words& more = {}) const {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Plug-ins that were built with an older or a younger interface of the same version: its structures
-// have fewer or more members at their ends.
+// Plug-ins built with an older or newer interface of the same version, whose structures have fewer
+// or more members at the end.
 
 #include <plumb/ops/types.h>
 
@@ -38,13 +38,13 @@ TEST_F(PluginVersions, StructuresOfAnotherLengthRun) {
 TEST_F(PluginVersions, WhatCannotBeReadIsAUsageError) {
   expect_unusable("grown_tables_later_member",
                   "entry 1 has a member at byte 64 that this plumb does not know");
-  expect_unusable("tables_short_table", "its table has a size of 8 bytes, here it has 56");
-  expect_unusable("tables_short_entries", "entry 0 has a size of 8 bytes, here it has 64");
+  expect_unusable("tables_short_table", "its table has a size of 8 bytes instead of 56");
+  expect_unusable("tables_short_entries", "entry 0 has a size of 8 bytes instead of 64");
   expect_unusable("tables_no_numerics", "hc_head declares no numerics");
 }
 
-// An order of the kernel's own, which changes from launch to launch: wrong, unless each call is
-// said to have any.
+// The kernel's order changes from launch to launch. That is wrong, unless the numerics of the call
+// declare any order.
 TEST_F(PluginVersions, NumericsOfACallTakeThePlaceOfTheEntrys) {
   setenv("PLUMB_TEST_INDEX_ORDER", std::to_string(PLUMB_INDICES_OWN_ORDER).c_str(), 1);
   setenv("PLUMB_TEST_EQUAL_KEYS", std::to_string(PLUMB_EQUAL_KEYS_LOWEST_INDEX).c_str(), 1);

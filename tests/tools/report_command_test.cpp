@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// plumb report: the page as a file. report_page_test.py opens pages in a browser.
+// plumb report: checks the page as a file. report_page_test.py opens pages in a browser.
 #include <nlohmann/json.hpp>
 
 #include "tests/support/command_line.h"
@@ -19,7 +19,7 @@ class ReportCommand : public CommandLine {
             {"comparisons", 1},
             {"reproduce", "plumb run --case " + id},
             {"diagnosis", "looks like: x"},
-            {"failures", {{{"context", "step 0"}, {"lines", {"out: row 0 of 1 wrong"}}}}}};
+            {"failures", {{{"context", "step 0"}, {"lines", {"out: 1 of 1 rows (row 0) wrong"}}}}}};
   }
   static json report_of(const json& cases) {
     return {{"schema", 1},
@@ -27,7 +27,7 @@ class ReportCommand : public CommandLine {
             {"outcomes", {{"failed", cases.size()}}},
             {"cases", cases}};
   }
-  // The page of one report, whose command has to succeed.
+  // Makes the page of one report. The command must succeed.
   std::string page_of(const json& report) const {
     const std::string file = write("one.json", report.dump());
     const Finished finished = run({"report", file, "-o", path("page.html")});
@@ -35,7 +35,7 @@ class ReportCommand : public CommandLine {
     EXPECT_EQ(finished.out + finished.err, "");
     return contents(path("page.html"));
   }
-  // What the page's script reads.
+  // The data that the page's script reads.
   static json data_of(const std::string& page) {
     const std::string begin = "<script type=\"application/json\" id=\"data\">";
     const std::size_t at = page.find(begin) + begin.size();
@@ -64,12 +64,12 @@ TEST_F(ReportCommand, ARunBecomesAPageWithItsFailures) {
   EXPECT_NE(details["diagnosis"].get<std::string>().find("ignores weight"), std::string::npos);
   EXPECT_EQ(details["reproduce"],
             json::parse(contents(path("report.json")))["cases"][0]["reproduce"]);
-  // Without JavaScript too.
+  // The page has the failure also without JavaScript.
   const std::size_t text = page.find("<noscript>\n<h1>");
   ASSERT_NE(text, std::string::npos);
   EXPECT_NE(page.find("reproduce: plumb run --case rms_norm/hidden_257/eager", text),
             std::string::npos);
-  // No network: nothing names an address, but for that of SVG's elements.
+  // The page needs no network: its only address is SVG's namespace.
   std::size_t addresses = 0;
   for (auto at = page.find("://"); at != std::string::npos; at = page.find("://", at + 1))
     ++addresses;
@@ -81,9 +81,9 @@ TEST_F(ReportCommand, RefusesWhatIsNoReport) {
   expect_no_page("{\"cases\": [", "not JSON: it ends at byte 11");
   expect_no_page("root:x:0:0", "not JSON from byte 1 on");
   expect_no_page("{\"schema\": 1e999}", "not JSON: a number is too large");
-  expect_no_page("[]", "no report of plumb: it is no JSON object");
-  expect_no_page("{\"faults\": 3}", "no report of plumb run (");
-  expect_no_page("{\"cases\": {}, \"outcomes\": {}}", "no report of plumb run (");
+  expect_no_page("[]", "not a report of plumb: not a JSON object");
+  expect_no_page("{\"faults\": 3}", "not a report of plumb run (");
+  expect_no_page("{\"cases\": {}, \"outcomes\": {}}", "not a report of plumb run (");
   expect_no_page(R"({"outcomes": {}, "cases": [{"case": "a/b/c", "platform": "p"}]})",
                  "cases[0] has no text \"outcome\"");
   expect_no_page(R"({"outcomes": {}, "cases": [7]})", "cases[0] has no text \"case\"");

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 #
-# Opens pages of plumb report in headless Chromium: no message on its console, and what the page has to show.
-#   report_page_test.py PLUMB PLUGINS     the program, and the folder of the wrong plug-ins of the tests
-# Exit code 77 where there is no Chromium.
+# Opens pages of plumb report in headless Chromium. The console must stay empty, and the page must show the report.
+#   report_page_test.py PLUMB PLUGINS     the program, and the folder of the tests' wrong plug-ins
+# Exit code 77 if there is no Chromium.
 import html
 import json
 import os
@@ -21,7 +21,7 @@ HOSTILE = "rms_norm/</script><script>document.title='broken'</script><!--\x01\u2
 
 
 def opened(path, *options):
-    """(text of the page's nodes as Chromium has made them, lines on its console)"""
+    """(text of the page's nodes after scripts ran, lines on the console)"""
     with tempfile.TemporaryDirectory() as profile:
         done = subprocess.run(
             [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr",
@@ -33,7 +33,7 @@ def opened(path, *options):
 def case(name, outcome="failed", platform="sim-sm90", **more):
     return {"case": name, "platform": platform, "outcome": outcome, "comparisons": 1, "seconds": 0.1,
             "reproduce": "plumb run --case " + name, "tensors": [{"tensor": "out", "margin": 0.5}],
-            **({"failures": [{"context": "step 0", "lines": ["out: row 3 of 4 wrong"]}]} if outcome == "failed" else {}),
+            **({"failures": [{"context": "step 0", "lines": ["out: 1 of 4 rows (row 3) wrong"]}]} if outcome == "failed" else {}),
             **more}
 
 
@@ -64,7 +64,7 @@ class ReportPage(unittest.TestCase):
         return self.path("page.html")
 
     def with_script(self, page, script):
-        """The page with one more script at its end."""
+        """The page with a further script at its end."""
         with open(page) as file:
             text = file.read()
         changed = self.path("changed.html")
@@ -105,6 +105,43 @@ class ReportPage(unittest.TestCase):
         self.assertIn("a/b/c", self.quiet(self.page_of(report(strange, case("", "unheard of")))))
         self.assertIn("no case passed", self.quiet(self.page_of(report())))
 
+    def test_a_rejected_golden_has_no_share_of_its_bound(self):
+        def moved(**more):
+            return {"agreement": "failed", "drift": [{"tensor": "out", "rows_moved": 1, "rows": 4, "stored_elements_moved": 2,
+                                                      "ulp": 1, "where": "row 0", **more}]}
+        dom = self.quiet(self.page_of(report(case("a/b/eager", golden=moved(rejected=True)))))
+        self.assertIn("rejected by the reference", dom)
+        self.assertNotIn("within the last rounding", dom)
+        self.assertIn("within the last rounding", self.quiet(self.page_of(report(case("a/b/eager", golden=moved(of_bound=0))))))
+
+    def test_goldens_have_values_before_and_after(self):
+        store = self.path("goldens")
+        for platform in ("sim-sm90", "sim-gfx942"):
+            self.plumb("golden", "regen", "--platform", platform, "--case", "mhc_pre/equal_logits", "--goldens", store, "--reason", "a test")
+        self.plumb("golden", "diff", "sim-sm90", "sim-gfx942", "--goldens", store, "--json", self.path("diff.json"),
+                   "--html", self.path("page.html"), code=1)
+        with open(self.path("diff.json")) as file:
+            drift = json.load(file)["cases"][0]["drift"]
+        dom = self.quiet(self.path("page.html"))
+        for part in ("before and after", "<th>before</th><th>after</th>", "wave order", "L2 norm", "stored elements by distance in ulp"):
+            self.assertIn(part, dom)
+        stored = next(one for one in drift if one["largest"])
+        for value in stored["largest"][0][2:4]:
+            self.assertIn(">" + repr(float(f"{value:.9g}")) + "<", dom)
+        sketched = next(one for one in drift if one.get("estimated"))
+        self.assertIn("about ", dom)
+        self.assertIn(">" + repr(float(f"{sketched['was']['norm']:.9g}")).removesuffix(".0") + "<", dom)
+        self.plumb("report", self.path("diff.json"), "-o", self.path("again.html"))
+        self.assertIn("<th>before</th><th>after</th>", self.quiet(self.path("again.html")))
+
+    def test_strange_goldens_make_a_page(self):
+        strange = {"before": HOSTILE, "after": 3, "because_of": [1], "results": {"a": 1},
+                   "cases": [{"case": HOSTILE, "change": "moved", "drift": [{}, 7, {"largest": [3, ["nan"], [{}, [], 1, 2, "inf"]], "was": {"norm": "x"},
+                              "histogram": {"1": "many"}, "rejected": "yes"}]}, {"case": "a/b/c", "change": "new"}]}
+        dom = self.quiet(self.page_of(strange))
+        self.assertIn("a/b/c", dom)
+        self.assertNotIn("<title>broken", dom)
+
     def test_a_cell_opens_to_its_cases(self):
         page = self.page_of(report(case("rms_norm/one/eager", "passed"), case("rms_norm/two/eager")))
         self.assertNotIn(">rms_norm/one/eager<", self.quiet(page))
@@ -127,7 +164,7 @@ class ReportPage(unittest.TestCase):
     def test_several_reports_show_changes(self):
         good = case("rms_norm/one/eager", "passed")
         dom = self.quiet(self.page_of(report(good, case("rms_norm/two/eager", "passed")), report(case("rms_norm/one/eager"))))
-        for part in ("Changes over 2 reports", "Newly failed: 1", "Vanished: 1", "1 cell compared fewer cases"):
+        for part in ("Changes over 2 reports", "Newly failed: 1", "Vanished: 1", "1 cell with fewer compared cases"):
             self.assertIn(part, dom)
 
     def test_a_decode_step_has_a_timeline(self):

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// plumb run where processes, descriptors, memory or files fail it: each costs one case or is one
-// clear line, and no failure becomes a pass. The plug-ins are tests/must_fail/plugins/processes.c.
+// plumb run without enough processes, descriptors or memory, or with failing files: each problem
+// costs one case or gives one clear line, and no failure becomes a pass. The plug-ins are
+// tests/must_fail/plugins/processes.c.
 #include <signal.h>
 
 #include <chrono>
@@ -25,7 +26,7 @@ std::size_t count(const std::string& text, const std::string& word) {
   return times;
 }
 
-// How many processes have loaded the file.
+// Number of processes that have the file mapped.
 std::size_t processes_with(const std::string& file) {
   std::size_t found = 0;
   for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
@@ -43,7 +44,7 @@ class Robustness : public CommandLine {
     return words;
   }
 
-  // plumb, started by a shell after `before`.
+  // Runs plumb from a shell after the command `before`.
   process::Ended shell_run(const std::string& before, const std::string& arguments) const {
     return process::run_to_end(
         {{"/bin/sh", "-c", before + "; exec \"$0\" run " + arguments, PLUMB_BINARY}, folder_},
@@ -109,12 +110,12 @@ TEST_F(Robustness, NonsenseFromAPlugInsProcessCostsOneCase) {
       run(plugin_run("nonsense", {"--case", "rms_norm/hidden_1/eager", "--case",
                                   "q_kv_rms_norm/one_token/eager"}));
   EXPECT_EQ(finished.code, 1) << finished.err;
-  EXPECT_SAYS(finished.out, "crash: its process answered what it was not asked");
+  EXPECT_SAYS(finished.out, "crash: its process answered another request");
   EXPECT_SAYS(finished.out, "FAIL  q_kv_rms_norm/one_token/eager");
   EXPECT_TRUE(std::filesystem::exists(path("report.json")));
 }
 
-// Passes, or is refused in a line. No crash, and no hang.
+// The process must pass, or refuse with one line. It must not crash or hang.
 void expect_clear(const process::Ended& ended) {
   EXPECT_EQ(ended.signal, 0) << ended.err;
   EXPECT_FALSE(ended.timed_out);
@@ -154,7 +155,7 @@ TEST_F(Robustness, AReportBeyondTheLimitOfFileSizesIsAClearLine) {
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 TEST_F(Robustness, TooLittleMemoryForACaseIsSaid) {
   const process::Ended ended =
-      // 64 GiB of addresses are the simulator's reserve. One tensor takes 4 GiB.
+      // The limit leaves 4 GiB: the simulator reserves 64 GiB of addresses. One tensor takes 4 GiB.
       shell_run("ulimit -v 71303168",
                 "--case rms_norm/hidden_1/eager --platform sim-sm90 --jobs 1 --set "
                 "tokens=65536 --set hidden=32768 --json report.json");
@@ -163,7 +164,7 @@ TEST_F(Robustness, TooLittleMemoryForACaseIsSaid) {
 }
 #endif
 
-// A run of the smoke tier in the background.
+// Starts a run of the smoke tier in the background.
 class Interruption : public Robustness {
  protected:
   void SetUp() override {
@@ -180,7 +181,7 @@ class Interruption : public Robustness {
     return process::Child(command);
   }
 
-  // plumb catches signals from the start of its command; before that it has read nothing.
+  // Waits until plumb catches SIGTERM, which it does from the start of its command.
   static void wait_until_it_runs(pid_t process) {
     const std::string status = "/proc/" + std::to_string(process) + "/status";
     for (int i = 0; i < 1000; ++i) {
@@ -192,7 +193,7 @@ class Interruption : public Robustness {
     }
   }
 
-  // Processes of this test's binary whose folder is this test's: plumb and its workers.
+  // Number of processes of plumb that run in this test's folder: the main process and its workers.
   std::size_t processes_left() const {
     std::size_t left = 0;
     for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
@@ -233,8 +234,8 @@ TEST_F(Interruption, ReportsHoldWhatIsDoneAndNoProcessIsLeft) {
   }
 }
 
-// Of another kind, too. The case begins at once and takes seconds: the first signal waits for its
-// end.
+// The second signal may be of another kind. The case starts at once and takes seconds, and the
+// first signal waits for its end.
 TEST_F(Interruption, ASecondSignalEndsARunInThisProcess) {
   for (const int second : {SIGINT, SIGTERM}) {
     process::Command command{

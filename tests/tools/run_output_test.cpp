@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// plumb run on a plug-in that fails many cases: failures that look alike are one block, a summary
-// stands at the end, and a run can stop early or repeat what failed.
+// plumb run with a plug-in that fails many cases: failures that look alike are one block, a summary
+// stands at the end, and a run can stop early or repeat its failures.
 #include <nlohmann/json.hpp>
 
 #include "tests/support/command_line.h"
@@ -46,7 +46,7 @@ TEST_F(RunOutput, FailuresThatLookAlikeAreOneBlock) {
   const std::size_t summary =
       finished.out.find("\nfailures: 3 cases\n     3  rms_norm: out: wrong values\n");
   ASSERT_NE(summary, std::string::npos) << finished.out;
-  EXPECT_GT(summary, finished.out.find("cases that compared something"));
+  EXPECT_GT(summary, finished.out.find("coverage: cases with at least one compared element"));
   EXPECT_NE(finished.out.find("rms_norm/hidden_768/eager (sim-sm90)", summary), std::string::npos);
 }
 
@@ -74,7 +74,7 @@ TEST_F(RunOutput, StopsAfterSoManyFailures) {
 }
 
 TEST_F(RunOutput, RepeatsWhatFailed) {
-  // Without a weight the kernel is right.
+  // This kernel is right for rows without a weight.
   const std::string both = "rms_norm/hidden_255/eager,rms_norm/head_dim_without_weight/eager";
   EXPECT_EQ(run(wrong_run({both})).code, 1);
   ASSERT_EQ(report()["cases"].size(), 2u);
@@ -88,7 +88,7 @@ TEST_F(RunOutput, RefusesAReportWithoutFailures) {
   expect_refused(wrong_run({"rms_norm", "--last-failed"}), "cannot read");
   write("other.json", "{}");
   expect_refused({"run", "rms_norm", "--json", path("other.json"), "--last-failed"},
-                 "other.json is no report of plumb run");
+                 "other.json is not a report of plumb run");
   EXPECT_EQ(run({"run", "rms_norm/hidden_1/eager", "--platform", "sim-sm90", "--json",
                  path("right.json")})
                 .code,

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# same_results.py accepts what differs in times only, and refuses another margin, a missing case and a
-# thin cell.   same_results_test.sh SAME_RESULTS.PY
+# same_results.py accepts reports that differ in times only. It refuses another margin, a missing case,
+# and a cell with too few cases.   same_results_test.sh SAME_RESULTS.PY
 set -euo pipefail
 check=$(realpath "$1")
 folder=$(mktemp -d)
@@ -27,3 +27,11 @@ refused none.json none.json
 python3 "$check" --covered 8 2 a
 refused --covered 8 2 d
 refused --covered 8 4 a
+
+mkdir more
+sed 's|"cases":\[|&{"case":"rms_norm/s/eager","platform":"sim-sm90","tensors":[]},|' a/x.json >more/x.json
+python3 "$check" --part more a
+refused more a
+refused --part a more
+refused --part more c
+refused --part more none.json

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Results cross the channel of a worker whole. Each struct is taken apart into all its members, so
-// that a new member does not compile here until it is listed in tools/result_fields.h and filled
-// below.
+// Results cross the channel of a worker unchanged. Each struct is decomposed into all its members,
+// so that this file does not compile after a member is added, until the member is listed in
+// tools/result_fields.h and filled below.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -32,8 +32,13 @@ cases::TensorSummary summary() {
 }
 
 golden::GoldenComparison comparison() {
-  const golden::TensorDrift drift{"out",  1, 2, 3, 4, 0.5, 0.25, "[1, 2]", {1, 2, 3, 4, 5, 6, 7, 8},
-                                  "shape"};
+  const golden::TensorStatistics was{1, 2, 3, 4, 5, 6, 7}, is{7, 6, 5, 4, 3, 2, 1};
+  const golden::TensorDrift drift{"out",   1,        2,
+                                  3,       4,        0.5,
+                                  0.25,    "[1, 2]", {1, 2, 3, 4, 5, 6, 7, 8},
+                                  "shape", "1-3",    {{1, 2, 3, kInfinity, 5}},
+                                  was,     is,       0.125,
+                                  true,    "0-7",    true};
   return {golden::Agreement::near_bound, "g++ 99", {drift}, {"line"}};
 }
 
@@ -144,6 +149,13 @@ TEST(Wire, AFindingArrivesWhole) {
   EXPECT_EQ(op + call + text, "hostlayer 1 attentiontext");
 }
 
+void expect_statistics(const golden::TensorStatistics& got, const std::vector<double>& wanted) {
+  const auto& [non_finite, mean, norm, least, greatest, least_at, greatest_at] = got;
+  EXPECT_EQ((std::vector<double>{static_cast<double>(non_finite), mean, norm, least, greatest,
+                                 static_cast<double>(least_at), static_cast<double>(greatest_at)}),
+            wanted);
+}
+
 TEST(Wire, AComparisonArrivesWhole) {
   const golden::GoldenComparison arrived = sent(comparison());
   const auto& [agreement, toolchain, drifts, lines] = arrived;
@@ -151,7 +163,17 @@ TEST(Wire, AComparisonArrivesWhole) {
   EXPECT_EQ(toolchain, "g++ 99");
   EXPECT_EQ(lines, std::vector<std::string>{"line"});
   const auto& [tensor, rows, rows_moved, elements, elements_moved, ulp, of_bound, where, histogram,
-               other] = drifts.at(0);
+               other, moved_rows, largest, was, is, difference, estimated, columns, rejected] =
+      drifts.at(0);
+  EXPECT_TRUE(rejected && estimated);
+  EXPECT_EQ(moved_rows + columns, "1-30-7");
+  EXPECT_EQ(difference, 0.125);
+  expect_statistics(was.value(), {1, 2, 3, 4, 5, 6, 7});
+  expect_statistics(is.value(), {7, 6, 5, 4, 3, 2, 1});
+  const auto& [row, column, had, has, steps] = largest.at(0);
+  EXPECT_EQ(row + 10 * column, 21);
+  EXPECT_EQ(had + 10 * steps, 53);
+  EXPECT_EQ(has, kInfinity);
   EXPECT_EQ(tensor + where + other, "out[1, 2]shape");
   EXPECT_EQ((std::vector<std::int64_t>{rows, rows_moved, elements, elements_moved}),
             (std::vector<std::int64_t>{1, 2, 3, 4}));
@@ -182,7 +204,7 @@ void expect_result(const cases::CaseResult& result) {
   EXPECT_EQ(margin + 10 * observability + 100 * zero_share, 15.5);
   EXPECT_EQ(most_observable, 0.75);
   EXPECT_EQ(sample.judged, 8);
-  // Not sent: only the process that ran the case uses them.
+  // Not sent, because only the process that ran the case uses them.
   EXPECT_TRUE(evidence == nullptr && known_verdicts.empty());
 }
 

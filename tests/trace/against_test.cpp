@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// plumb judge A --against B: equal calls and rows of two traces.
+// Tests plumb judge A --against B, which compares the calls and rows of two traces that have equal
+// inputs.
 #include <nlohmann/json.hpp>
 
 #include "cases/studies/allowed_difference.h"
@@ -35,7 +36,8 @@ class Against : public CommandLine {
   void expect_nothing_matches(const ExampleStep& a, const ExampleStep& b) const {
     const Finished finished = compared({a}, {b});
     EXPECT_EQ(finished.code, 2) << finished.out;
-    EXPECT_NE(finished.err.find("no call or row read the same bits\n"), std::string::npos);
+    EXPECT_NE(finished.err.find("no call or row of the two traces read the same bits\n"),
+              std::string::npos);
   }
   nlohmann::json report() const { return nlohmann::json::parse(contents(path("j.json"))); }
 };
@@ -58,7 +60,8 @@ TEST_F(Against, ARoundingIsWithin) {
                               "3 rows; the first at [1, 5]: "),
             0u)
       << finished.out;
-  EXPECT_NE(finished.out.find("within what two right results may differ: 0."), std::string::npos);
+  EXPECT_NE(finished.out.find("within the largest difference of two right results: 0."),
+            std::string::npos);
   const auto json = report();
   EXPECT_EQ(json["first_beyond"], nullptr);
   EXPECT_EQ(json["first_different"]["outcome"], "within");
@@ -73,16 +76,19 @@ TEST_F(Against, AWrongResultIsBeyondAndNamed) {
   const Finished finished = compared({a}, {b});
   EXPECT_EQ(finished.code, 1);
   EXPECT_EQ(finished.out.find("FIRST DIFFERENT BITS  step 0, call 1 of 3"), 0u) << finished.out;
-  EXPECT_NE(finished.out.find("FIRST BEYOND TWO RIGHT RESULTS  step 0, call 2 of 3, layer 2: "
-                              "rms_norm"),
-            std::string::npos)
+  EXPECT_NE(
+      finished.out.find(
+          "FIRST DIFFERENCE THAT TWO RIGHT RESULTS CANNOT HAVE  step 0, call 2 of 3, layer 2: "
+          "rms_norm"),
+      std::string::npos)
       << finished.out;
   EXPECT_NE(finished.out.find("      A is wrong: out: "), std::string::npos);
   EXPECT_EQ(finished.out.find("B is wrong"), std::string::npos);
   EXPECT_EQ(report()["first_beyond"]["a"], "0/0/2");
 }
 
-// Requests 1, 2, 3 in one batch, and among five rows of two batches at other steps.
+// In trace A the requests 1, 2, 3 are one batch. In trace B they are in two batches, of five and of
+// two rows, in steps 0 and 1.
 TEST_F(Against, RowsMatchWhereverTheyStand) {
   const std::vector<ExampleStep> a{one_step({1, 2, 3}, 0)};
   const std::vector<ExampleStep> b{one_step({9, 3, 8, 7, 1}, 0), one_step({2, 6}, 1)};
@@ -107,7 +113,7 @@ TEST_F(Against, RowsMatchWhereverTheyStand) {
   EXPECT_EQ(json["different"][0]["rows"], (nlohmann::json{{1, 0}}));
 }
 
-// The order of selected indices is free, and a set is a set.
+// The order of selected indices is free: the same set in another order is no difference.
 TEST_F(Against, AnotherOrderOfIndicesIsWithin) {
   const auto select = [](ExampleStep& step, const std::vector<std::int32_t>& indices) {
     const std::vector<float> logits{1, 7, 3, 5, 2, 6, 4, 0};
@@ -126,7 +132,8 @@ TEST_F(Against, AnotherOrderOfIndicesIsWithin) {
   const Finished within = compared({a}, {b});
   EXPECT_EQ(within.code, 0) << within.out << within.err;
   EXPECT_EQ(report()["total"]["within"], 1);
-  EXPECT_NE(within.out.find("only in elements or an order that the op leaves open"),
+  EXPECT_NE(within.out.find(
+                "the difference is allowed: the op does not define these elements or their order"),
             std::string::npos)
       << within.out;
   const Finished beyond = compared({a}, {c});
@@ -134,14 +141,15 @@ TEST_F(Against, AnotherOrderOfIndicesIsWithin) {
   EXPECT_NE(beyond.out.find("B is wrong: indices: "), std::string::npos) << beyond.out;
 }
 
-// A wrong row that no row of A is equal to is no difference of the two traces.
+// A wrong row of trace B whose inputs equal those of no row of A is no difference of the two
+// traces.
 TEST_F(Against, OnlyMatchedRowsCount) {
   const std::vector<ExampleStep> b{one_step({9, 3, 8, 7, 1}, 0, 0, 50)};
   EXPECT_EQ(compared({one_step({1, 2, 3})}, b).code, 0);
   EXPECT_EQ(report()["total"]["same"], 4);
 }
 
-// Weights are shared by all rows.
+// All rows depend on the weights, so rows match only under equal weights and numbers.
 TEST_F(Against, RowsOfOtherWeightsOrNumbersDoNotMatch) {
   ExampleStep a, weights, eps;
   norm_of_rows(a, {1, 2, 3});
@@ -182,12 +190,12 @@ TEST_F(Against, OfUnknownOpsItSaysThatItCannotSay) {
   const Finished finished = compared({a}, {b});
   EXPECT_EQ(finished.code, 2);
   EXPECT_EQ(finished.err.find("plumb: "), 0u);
-  EXPECT_NE(finished.err.find("1 calls wrote other bits, and plumb cannot judge them\n"),
+  EXPECT_NE(finished.err.find("1 calls wrote other bits and could not be judged\n"),
             std::string::npos)
       << finished.err;
   EXPECT_NE(
       finished.out.find("out: 1 of 2 elements differ, in 1 of 1 rows; the first at [1]: 4 and "
-                        "5\n      plumb cannot say how much may differ: plumb has no such op\n"),
+                        "5\n      not judged: plumb has no such op\n"),
       std::string::npos)
       << finished.out;
   norm_of_rows(a, {1, 2}, 2, 0, 50);
@@ -232,7 +240,7 @@ TEST(AllowedDifference, IndependentErrorsAddUpAsVariances) {
   estimate.value[0] = 1;
   estimate.sigma[0] = 0.01;
   estimate.worst[0] = 1;
-  // Roundings to f32 are below 1e-6.
+  // roundings to f32 add less than 1e-6
   EXPECT_NEAR(cases::allowed_difference(estimate, 0, estimate, 0), 6 * 0.01 * std::sqrt(2.0), 1e-6);
   estimate.worst[0] = 0.02;
   EXPECT_NEAR(cases::allowed_difference(estimate, 0, estimate, 0), 0.04, 1e-6);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What one call wrote and another one read from the same memory.
+// Tests the check of chains: one call wrote a memory range and a later call read it.
 #include "trace/chain_check.h"
 
 #include <nlohmann/json.hpp>
@@ -27,8 +27,7 @@ class ChainCheck : public CommandLine {
     return check_chains(trace::parse_step(bytes.text(), step_path()), bytes);
   }
 
-  // A call that read `in` at one place of a storage and wrote `out` at another one. Places are
-  // bytes from its start.
+  // A call that read `in` and wrote `out` at byte offsets of one storage.
   static Json& call(ExampleStep& step, std::int64_t in_at, const std::vector<float>& in,
                     std::int64_t out_at, const std::vector<float>& out) {
     Json& call = step.unknown(in, out);
@@ -70,7 +69,8 @@ TEST_F(ChainCheck, OtherBytesAreFound) {
   EXPECT_EQ(chain.first, "[1]");
 }
 
-// Each of these is no pair of one memory range, or not the last write to it.
+// Changes to a write and the read after it that leave nothing to compare (0 checked): the memory
+// ranges differ, or the data is missing. Controls (1 checked) leave the pair comparable.
 TEST_F(ChainCheck, WhatIsNotComparable) {
   const auto checks = [&](const auto& change) {
     ExampleStep step;
@@ -96,7 +96,7 @@ TEST_F(ChainCheck, ALaterWriteToTheMemoryCounts) {
   call(step, 0, {1, 2}, 64, {7, 8});
   call(step, 64, {7, 8}, 128, {5, 6});
   EXPECT_EQ(checked(step).broken, 0);
-  // It has another layout: nothing is known of the bytes behind it.
+  // A write with another layout overlaps the range: its bytes are unknown.
   step.json["calls"][1]["after"]["out"]["offset"] = 68;
   EXPECT_EQ(checked(step).checked, 0);
   step.json["calls"][1]["after"]["out"]["offset"] = 72;
@@ -119,12 +119,12 @@ TEST_F(ChainCheck, StridedTensorsReachToTheirLastElement) {
   EXPECT_EQ(checked(step).checked, 0) << "it reaches over all that follows";
 }
 
-// The inner call wrote after the outer one had read.
+// An outer call began first, and its inner call wrote after the outer call had read.
 TEST_F(ChainCheck, CallsMayLieWithinEachOther) {
   ExampleStep step;
   call(step, 0, {1, 2}, 64, {3, 4});
-  call(step, 64, {3, 4}, 64, {7, 8});                // inner, in place
-  call(step, 64, {3, 4}, 128, {5, 6})["began"] = 1;  // outer
+  call(step, 64, {3, 4}, 64, {7, 8});                // inner call, in place
+  call(step, 64, {3, 4}, 128, {5, 6})["began"] = 1;  // outer call
   EXPECT_EQ(checked(step).checked, 2);
   EXPECT_EQ(checked(step).broken, 0);
   step.json["calls"][2].erase("began");
@@ -137,7 +137,7 @@ TEST_F(ChainCheck, BlocksOfACacheAreComparedOneByOne) {
     tensor["shape"] = {9, 2};
     tensor["blocks"] = std::move(numbers);
   };
-  // Blocks 4 and 7 are written, then 7 again. 1 was written before the step.
+  // Blocks 4 and 7 are written, then 7 once more. Block 1 was written before the step.
   blocks(call(step, 0, {1, 2}, 64, {1, 2, 3, 4})["after"]["out"], {4, 7});
   blocks(call(step, 0, {1, 2}, 64, {5, 6})["after"]["out"], {7});
   blocks(call(step, 64, {9, 9, 1, 2, 5, 6}, 0, {0})["before"]["in"], {1, 4, 7});
@@ -158,7 +158,7 @@ TEST_F(ChainCheck, AFailureOnlyIfTheStepIsComplete) {
   call(step, 0, {1, 2}, 64, {3, 4});
   call(step, 64, {3, 5}, 128, {5, 6});
   step.json["calls"].erase(0);
-  step.norm();  // something to judge
+  step.norm();  // adds a call that can be judged
   const Json memory{{"x", 1000}, {"weight", 2000}, {"out", 3000}};
   for (const char* part : {"before", "after"}) {
     for (auto& [name, tensor] : step.json["calls"][2][part].items()) {
@@ -168,9 +168,10 @@ TEST_F(ChainCheck, AFailureOnlyIfTheStepIsComplete) {
   step.write(step_path());
   const Finished note = run({"judge", path("trace")});
   EXPECT_EQ(note.code, 0) << note.err;
-  EXPECT_NE(note.out.find("1 of them in steps that may have unrecorded writes: no failure. The "
-                          "first is in of call 0/0/1 (aten::softmax): 1 of 2 elements differ"),
-            std::string::npos)
+  EXPECT_NE(
+      note.out.find("1 of them in steps that may have unrecorded writes, so they do not fail. The "
+                    "first is in of call 0/0/1 (aten::softmax): 1 of 2 elements differ"),
+      std::string::npos)
       << note.out;
   step.json["complete"] = true;
   step.write(step_path());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// plumb judge --extract: a call of any op comes out of a trace with the bytes that it read, as a
-// row on which a wrong kernel fails.
+// Tests plumb judge --extract, which writes a recorded call of any op, with the bytes that it read,
+// as a row of the op's cases: a wrong kernel fails on it.
 #include "trace/export/extract.h"
 
 #include <algorithm>
@@ -23,7 +23,7 @@ std::string plugin(const std::string& name) {
   return std::string(PLUMB_TEST_PLUGINS) + "/" + name + ".so";
 }
 
-// The call of these inputs, with outputs of zeros: extraction does not judge them.
+// Adds a call with these inputs. Its outputs are zeros, because extraction does not judge them.
 void add_call(const RecordedInputs& inputs, ExampleStep& step) {
   ExampleStep::Json call{{"op", inputs.file.op}, {"scalars", inputs.scalars()}};
   const auto add = [&](const std::string& side, std::string name,
@@ -44,7 +44,7 @@ void add_call(const RecordedInputs& inputs, ExampleStep& step) {
   step.json["calls"].push_back(std::move(call));
 }
 
-// What the row's file says, without what names the recording.
+// The lines of the row's file, without those that identify the recording.
 std::set<std::string> settings_of(const std::string& bytes) {
   std::set<std::string> lines;
   std::istringstream text(cases::decode_recorded(bytes, "call.row").case_file);
@@ -127,7 +127,7 @@ TEST_F(ExtractCommand, WritesARowThatRunsAndFailsForAWrongKernel) {
             std::string::npos);
 }
 
-// A kernel that ignores the weight is right on rows of zeros: row 17 alone fails.
+// A kernel that ignores the weight is right on rows of zeros, so only row 17 fails.
 TEST_F(ExtractCommand, WritesARowThatBisectCaseMakesSmaller) {
   constexpr std::int64_t kRows = 24, kColumns = 64, kWrong = 17;
   std::vector<std::uint16_t> x(kRows * kColumns), weight(kColumns, 0x3fa0);  // 1.25
@@ -152,17 +152,18 @@ TEST_F(ExtractCommand, WritesARowThatBisectCaseMakesSmaller) {
       1);
 }
 
-// toml++ asserts that this does not happen.
+// toml++ has an assertion that this text violates.
 TEST_F(ExtractCommand, AMalformedFileOfRowsIsOneLine) {
   const std::string file = write("rows.toml", "op = \"rms_norm\"\n[[row]]\n[[[name = \"x\"\n");
-  expect_refused({"list", "--cases", file}, "rows.toml: is no TOML");
+  expect_refused({"list", "--cases", file}, "rows.toml: is not TOML");
 }
 
 TEST_F(ExtractCommand, ARowThatIsNotMeasuredIsOneLine) {
   ExampleStep step;
   step.norm();
   extract(step, "0/0/0");
-  expect_refused({"invariance", "--cases", path("call.row")}, "no selected row is of those");
+  expect_refused({"invariance", "--cases", path("call.row")},
+                 "no selected row is measured by default");
 }
 
 TEST_F(ExtractCommand, HasItsDigestInItsName) {

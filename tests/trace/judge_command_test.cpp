@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// plumb judge: what it prints, its exit codes, and what it does with files from others.
+// Tests plumb judge: its output, its exit codes, and what it does with files that are damaged or no
+// traces.
 #include "tests/support/command_line.h"
 #include "tests/trace/example_trace.h"
 
@@ -13,7 +14,7 @@ class JudgeCommand : public CommandLine {
     std::filesystem::create_directories(folder_ / "trace" / "rank-0");
     return path("trace/rank-0/" + name);
   }
-  // Two steps: in the second, the call of layer 1 is wrong.
+  // Writes two steps. In the second, the call of layer 1 is wrong.
   void write_wrong_trace() const {
     ExampleStep first(0), second(1);
     first.norm();
@@ -67,7 +68,7 @@ TEST_F(JudgeCommand, OneCallCanBeChosen) {
   expect_refused({"judge", path("trace"), "--call", "1/1"}, "a call is RANK/STEP/NUMBER");
 }
 
-// The call has three rows, and row 1 is the one between both ends.
+// The call has three rows, and row 1, which a sample of two rows leaves out, is wrong.
 TEST_F(JudgeCommand, LargeCallsAreJudgedByRowsAndTheReportSaysSo) {
   ExampleStep step;
   step.norm();
@@ -113,7 +114,7 @@ TEST_F(JudgeCommand, WhatIsNoTraceIsOneLine) {
   expect_refused({"judge", path("nothing")}, "nothing: No such file or directory");
   std::filesystem::create_directories(folder_ / "empty");
   expect_refused({"judge", path("empty")},
-                 "empty: no trace: neither it nor a folder rank-* in it has a step-*.h5");
+                 "empty: not a trace: no step-*.h5 in this folder or in a folder rank-* of it");
   expect_refused({"judge", write("text.h5", "hello")}, "text.h5: no HDF5 file");
   ExampleStep step;
   step.norm();
@@ -121,7 +122,7 @@ TEST_F(JudgeCommand, WhatIsNoTraceIsOneLine) {
   expect_refused({"judge", path("trace")}, "step-000000.h5: not a trace of plumb");
 }
 
-// Cut off, and with bytes changed: one line and code 2, or a verdict, and never anything else.
+// Truncated and corrupted files give one line and code 2, or a verdict, and nothing else.
 TEST_F(JudgeCommand, DamagedFilesAreOneLine) {
   write_wrong_trace();
   const std::string whole = contents(file("step-000001.h5"));

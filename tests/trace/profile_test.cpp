@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Profiles: which one holds for a call, what it does to the verdict, and what is no profile.
+// Tests profiles (what an engine's kernels promise, for recorded calls that do not say so): which
+// one applies to a call, its effect on the verdict, and which files are refused.
 #include "trace/profiles/profile.h"
 
 #include <set>
@@ -65,7 +66,7 @@ TEST(Profiles, WhatIsNoneIsOneLine) {
   const std::string op = "[[profile]]\n[profile.ops.rms_norm]\n";
   const std::pair<std::string, std::string> wrong[] = {
       {"[[profile", "p.toml:1: "},
-      {"[[profile]]\n[[[from = \"1\"", "p.toml: is no TOML"},
+      {"[[profile]]\n[[[from = \"1\"", "p.toml: is not TOML"},
       {"engine = 1\n[[profile]]", "p.toml:1: engine is a text"},
       {"engine = \"a\"", "p.toml: has no [[profile]]"},
       {"[profile]\n", "p.toml:1: write [[profile]], with two brackets"},
@@ -93,7 +94,7 @@ TEST(Profiles, WhatIsNoneIsOneLine) {
 
 class ProfiledTrace : public CommandLine {
  protected:
-  // A call that rounds once, by an engine of this name.
+  // Writes a call that rounds once, recorded from an engine of this name.
   void write_trace(const std::string& engine,
                    const nlohmann::ordered_json& scalars = nlohmann::ordered_json::object()) const {
     ExampleStep step;
@@ -128,7 +129,7 @@ TEST_F(ProfiledTrace, ACallThatSaysNothingIsJudgedByItsEnginesProfile) {
   EXPECT_EQ(judge().out.find("by profiles"), std::string::npos);
 }
 
-// What no kernel promises is wrong under every profile.
+// If a result is wrong under every profile, the report names no profile under which it is right.
 TEST_F(ProfiledTrace, AWrongCallIsRightAsNobodys) {
   ExampleStep step;
   step.json["provenance"] = {{"engine", "sglang"}};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Files of recorded calls as rows: the recorded bytes of every op reach the kernel, a wrong kernel
-// fails on them, and a hostile file is refused in one line.
+// Tests files of recorded calls that are used as rows of an op's cases: for every op the recorded
+// bytes reach the kernel, a wrong kernel fails on them, and a hostile file is refused in one line.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -26,7 +26,7 @@ using cases::HostTensor;
 using cases::Role;
 using cases::TensorSet;
 
-// The eager case of a file.
+// The eager case of a recorded file.
 Case eager_case(const std::string& bytes) {
   const cases::CaseFile file = cases::take_recorded(bytes, "call.row");
   const cases::OpDefinition& op = cases::find_op(cases::op_of_case_file(file.text, file.name));
@@ -52,7 +52,7 @@ cases::RunOptions smoke() {
 
 plumb_status does_nothing(const void*) { return PLUMB_OK; }
 
-// Row of the last dimension by row: the recorded tensor may have more rows than the case holds.
+// Compares rows of the last dimension. The recorded tensor may have more rows than the case's.
 void expect_same_values(const HostTensor& case_tensor, const HostTensor& recorded) {
   const std::size_t size = size_of(case_tensor.spec().dtype);
   const std::int64_t rows_of_place =
@@ -117,7 +117,7 @@ TEST(RecordedRow, OfEveryOpFailsWithAKernelThatWritesNothing) {
   EXPECT_EQ(failed, seen);
 }
 
-// ---- steps: other orders of the same rows ----
+// ---- later steps: the same rows in another order ----
 
 TEST(RecordedRow, HasItsRowsInAnotherOrderInLaterSteps) {
   const RecordedInputs inputs(cases::find_case("rms_norm/v4_pro_hidden/eager"));
@@ -157,7 +157,8 @@ TEST(RecordedRow, KeepsTheBytesOfChosenRows) {
   EXPECT_EQ(filled(which, first_seed(which)).at("x").rows(), 2) << "rows 1 and 4 of the first 5";
 }
 
-// Fewer rows of every op whose rows are independent: the kernel is right on them, too.
+// For every op with independent rows: the kernel is also right on a recorded call of which only one
+// row is kept.
 TEST(RecordedRow, OfEveryOpWithRowsRunsWithFewerOfThem) {
   std::set<std::string_view> seen, smaller;
   for (const Case& source : smoke_cases()) {
@@ -195,13 +196,13 @@ TEST(RecordedRow, RunsInEveryScenarioWithAllRowsLive) {
   EXPECT_TRUE(scenarios.contains("concurrent"));
 }
 
-// ---- files of others ----
+// ---- foreign files ----
 
 std::string small_file() {
   return cases::encode_recorded(RecordedInputs(cases::find_case("rms_norm/hidden_769/eager")).file);
 }
 
-// "": it is taken, and its problem is made and filled.
+// The error of a file; "" if it is accepted and its problem can be made and filled.
 std::string refusal(const std::string& bytes) {
   try {
     filled(eager_case(bytes), 1);
@@ -229,6 +230,12 @@ TEST(RecordedFile, ComesBack) {
     EXPECT_TRUE(std::ranges::equal(in.bytes, out.bytes));
   }
   EXPECT_EQ(cases::encode_recorded(inputs.file), bytes) << "no time of day, no path";
+}
+
+TEST(RecordedFile, OfAnotherVersionIsRefusedWithBothNumbers) {
+  std::string bytes = small_file();
+  bytes.replace(bytes.find(" 1 "), 3, " 20 ");
+  EXPECT_EQ(refusal(bytes), "call.row: version 20 of recorded rows; this plumb reads 1");
 }
 
 TEST(RecordedFile, CutOrChangedIsRefused) {
@@ -260,12 +267,12 @@ TEST(RecordedFile, WithAHostileHeadIsRefusedInOneLine) {
       {R"("op":"rms_norm")", R"("op":"a\"]\nb")", R"("op" is not plain text)"},
       {R"("op":"rms_norm")", R"("op":7)", R"(no text "op")"},
       {R"("fill":"recorded")", R"("fill":"seeded")", "its fill is not"},
-      {R"("dtype":"bf16")", R"("dtype":"bf17")", R"("bf17" is no dtype)"},
+      {R"("dtype":"bf16")", R"("dtype":"bf17")", R"("bf17" is not a dtype)"},
       {R"("dtype":"bf16")", R"("dtype":"i64")", "bytes are not there"},
       {R"("name":"x")", R"("name":"y")", "there is no y"},
       {R"("name":"x")", R"("name":"weight")", "weight is there twice"},
       {R"("tensors":)", R"("tens":)", "no list of tensors"},
-      {R"("tensors":[)", R"("tensors":[3,)", "a tensor is no object"},
+      {R"("tensors":[)", R"("tensors":[3,)", "a tensor is not an object"},
       {R"("row":)", R"("rov":)", R"(no object "row")"},
       {R"([6,)", R"([-6,)", "not whole numbers from 0"},
       {R"([6,)", R"([6.0,)", "not whole numbers from 0"},
@@ -278,16 +285,16 @@ TEST(RecordedFile, WithAHostileHeadIsRefusedInOneLine) {
       {R"("shape":[6)", R"("blocks":[-1],"shape":[6)", "not whole numbers from 0"},
       {R"("tokens":6)", R"("tokens":7)", "tokens"},
       {R"("tokens":6)", R"("tokens":4611686018427387904)", "tokens"},
-      {R"("tokens":6)", R"("tokens":null)", "no whole number and no plain text"},
-      {R"("tokens":6)", R"("tokens":6.5)", "no whole number and no plain text"},
-      {R"("eps":)", R"("eps":1e300,"x":)", "eps is no number of fp32"},
-      {R"("eps":)", R"("eps":"1","x":)", "eps is no number of fp32"},
+      {R"("tokens":6)", R"("tokens":null)", "neither a whole number nor plain text"},
+      {R"("tokens":6)", R"("tokens":6.5)", "neither a whole number nor plain text"},
+      {R"("eps":)", R"("eps":1e300,"x":)", "eps is not an fp32 number"},
+      {R"("eps":)", R"("eps":"1","x":)", "eps is not an fp32 number"},
       {R"("reals":{)", R"("reals":{"epsilon":1,)", R"(no parameter "epsilon")"},
       {R"("tokens":6)", R"("tokens":6,"known_bug":"none")", "a recorded row has no known_bug"},
       {R"("tokens":6)", R"("tokens":6,"a\nb":3)", "a-z, 0-9 and _"},
-      {R"("tokens":6)", R"("tokens":6,"rounding":"a\"\nname = \"b")", "no plain text"},
+      {R"("tokens":6)", R"("tokens":6,"rounding":"a\"\nname = \"b")", "nor plain text"},
       {R"("tokens":6)", R"("tokens":6,"nothing":3)", R"(no parameter "nothing")"},
-      {R"("tokens":6)", R"("tokens":)", "its head is no JSON"},
+      {R"("tokens":6)", R"("tokens":)", "its head is not JSON"},
   };
   for (const Edit& edit : edits) {
     SCOPED_TRACE(edit.from + " -> " + edit.to);
@@ -306,7 +313,7 @@ TEST(RecordedFile, WithAHostileHeadIsRefusedInOneLine) {
   }
 }
 
-// Any head of any op's file, with a right digest: taken or refused in a line, and nothing else.
+// Random edits of any op's file with a right digest: each file is accepted, or refused in one line.
 TEST(RecordedFile, RandomEditsAreTakenOrRefused) {
   std::mt19937_64 random(11);
   std::map<std::string_view, std::string> files;

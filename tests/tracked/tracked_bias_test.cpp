@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sums of squares of bf16 numbers: their roundings have a mean, which the bounds of few chains
-// know.
+// Tests sums of squares of bf16 numbers. Their roundings have a mean, which the bounds for few
+// chains include.
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <cstdint>
+#include <numeric>
 #include <vector>
 
 #include "reference/formats/bfloat16.h"
@@ -33,7 +34,7 @@ std::vector<double> bf16_rows(std::uint64_t seed, Draw draw, std::int64_t column
   return numbers;
 }
 
-// Chains are interleaved, and joined by a tree. `chains`: a power of two.
+// One fp32 sum per row. Chains are interleaved and joined by a tree. `chains`: a power of two.
 std::vector<float> sums_of_squares(const std::vector<double>& numbers, std::size_t columns,
                                    std::size_t chains) {
   std::vector<float> sums;
@@ -95,6 +96,40 @@ void expect_known(std::int64_t columns, int chains) {
 
 TEST(TrackedBias, SumsOfSquaresInOneChainStayWithinTheirBound) { expect_known(4096, 1); }
 TEST(TrackedBias, LongSumsOfSquaresInManyChainsStayWithinTheirBound) { expect_known(28672, 32); }
+
+// What a tree of short sums rounds off has a mean too.
+TEST(RoundingBias, OfATreeOfShortSumsIsKnown) {
+  struct Shape {
+    std::int64_t columns;
+    std::size_t chains;
+  };
+  for (const auto& [columns, chains] : {Shape{32, 32}, Shape{128, 32}, Shape{256, 256}}) {
+    for (const Draw draw : {normal_number, uniform_number, of_one_binade}) {
+      double error = 0, allowance = 0, without_tree = 0;
+      for (std::uint64_t seed = 1; seed <= 4; ++seed) {
+        const std::vector<double> numbers = bf16_rows(seed, draw, columns);
+        const std::vector<float> got =
+            sums_of_squares(numbers, static_cast<std::size_t>(columns), chains);
+        for (std::int64_t row = 0; row < kRows; ++row) {
+          std::vector<double> squares(numbers.begin() + row * columns,
+                                      numbers.begin() + (row + 1) * columns);
+          for (double& x : squares) x *= x;
+          const double sum = std::accumulate(squares.begin(), squares.end(), 0.0);
+          const auto parts = static_cast<double>(chains);
+          const RoundingBias bias =
+              rounding_bias(squares.data(), squares.size(), parts, sum / parts, 0x1p-24);
+          error += (got[static_cast<std::size_t>(row)] - sum) / sum;
+          allowance += bias.all() / sum;
+          without_tree += (bias.of_terms + bias.of_sums) / sum;
+        }
+      }
+      EXPECT_LE(std::abs(error), allowance) << columns << ' ' << chains;
+      if (draw != normal_number) continue;
+      EXPECT_GT(std::abs(error), 0.1 * allowance) << "the roundings have no mean";
+      EXPECT_GT(std::abs(error), without_tree) << "the tree adds nothing";
+    }
+  }
+}
 
 TEST(TrackedBias, IsOfExactTermsOfOneSignInLongChains) {
   constexpr std::int64_t kTerms = 128;

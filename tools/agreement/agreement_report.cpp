@@ -14,12 +14,12 @@ namespace {
 using cases::OutputDifference;
 using nlohmann::ordered_json;
 
-// All cases of an op on a platform.
+// Sums over all cases of an op on a platform.
 struct OpDifference {
   std::string op, platform;
   std::int64_t cases = 0, wrong = 0;
-  OutputDifference sum;      // of all outputs; `where` begins with the row
-  std::string not_compared;  // of a case that was not
+  OutputDifference sum;      // sum over all outputs; `where` begins with the row
+  std::string not_compared;  // reason, if a case was not compared
 };
 
 void add(const ComparedCase& one, OpDifference& total) {
@@ -59,7 +59,7 @@ std::vector<OpDifference> by_op(const AgreementReport& report) {
   return ops;
 }
 
-// Rounded up, so that what is beyond 1 never reads as 1.
+// Rounds up, so that a share beyond 1 never reads as 1.
 std::string share_text(double of_bound) {
   if (of_bound < 0) return "-";
   if (!std::isfinite(of_bound)) return "inf";
@@ -75,7 +75,7 @@ std::string line_of(const OpDifference& op) {
                      sum.elements_differ == 0 ? "0" : share_text(sum.of_bound), sum.where);
 }
 
-// What a reviewer has to look at in one case.
+// Lines about one case that a reviewer has to look at.
 std::string remarks_on(const ComparedCase& one, const AgreementSides& sides) {
   std::string text;
   const std::string place = fmt::format("{}   {}: ", one.id, one.platform);
@@ -83,7 +83,7 @@ std::string remarks_on(const ComparedCase& one, const AgreementSides& sides) {
     if (!output.beyond) continue;
     const std::string share =
         output.of_bound < 0 ? "" : fmt::format(", {} × the bound", share_text(output.of_bound));
-    text += fmt::format("{}two right results do not differ so much in {}{}: {}\n", place,
+    text += fmt::format("{}{} differs more than two right results can{}: {}\n", place,
                         output.tensor, share, output.where);
   }
   const auto tell = [&](const std::string& side, const std::string& wrong) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// plumb bench: ratios measured in one run, of plumb itself or of a device's kernels. Never part of
-// a test: these are times.
+// plumb bench: ratios of times measured in one run, of plumb itself or of a device's kernels. No
+// test uses it, because times depend on the machine.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,13 +17,14 @@
 #include "tools/bench/bench_device.h"
 #include "tools/bench/bench_plugin.h"
 #include "tools/commands.h"
+#include "tools/output.h"
 #include "tools/report.h"
 
 namespace plumb::tools {
 
 namespace {
 
-constexpr std::string_view kTiers = "tiers";  // takes minutes: only where it is asked for
+constexpr std::string_view kTiers = "tiers";  // takes minutes, so it runs only with --only
 
 const std::vector<Benchmark>& all_benchmarks() {
   static const std::vector<Benchmark> benchmarks{
@@ -98,8 +99,8 @@ std::map<std::string, double> read_milliseconds(const std::string& path) {
   }
 }
 
-// The kernels of a real device. Where it is absent there is nothing to measure: exit code 2, as
-// when every case of a run is skipped.
+// Measures the kernels of a real device. Without one the exit code is 2, as for a run in which
+// every case is skipped.
 int bench_on_device(const BenchArguments& arguments) {
   const auto known = device::known_platforms();
   if (std::find(known.begin(), known.end(), arguments.platform) == known.end()) {
@@ -116,7 +117,7 @@ int bench_on_device(const BenchArguments& arguments) {
                                    read_milliseconds(arguments.torch_topk)};
   const std::string why = device::why_unavailable(arguments.platform);
   if (!why.empty()) {
-    fmt::print("{}: skipped: {}\n", arguments.platform, why);
+    put_format("{}: skipped: {}\n", arguments.platform, why);
     return 2;
   }
   const Benchmark benchmark{arguments.platform,
@@ -124,7 +125,7 @@ int bench_on_device(const BenchArguments& arguments) {
                             "around graph replays, inputs rotating through more than the L2",
                             nullptr};
   const auto measured = bench_device(options);
-  fmt::print("{}", bench_text(benchmark, measured));
+  put_format("{}", bench_text(benchmark, measured));
   if (!arguments.json.empty()) {
     write_file(arguments.json, bench_json({{benchmark, measured}}, load_average()));
   }
@@ -144,13 +145,13 @@ int bench_command(const BenchArguments& arguments) {
     throw UsageError("--tier and --case go with --only tiers");
   }
   const double load = load_average();
-  fmt::print("medians of repetitions in turn, in processor time; load average {:.1f} on {} cores\n",
+  put_format("medians of repetitions in turn, in processor time; load average {:.1f} on {} cores\n",
              load, std::thread::hardware_concurrency());
   reference::set_thread_count(1);
   std::vector<std::pair<Benchmark, std::vector<Measurement>>> measured;
   for (const Benchmark& benchmark : benchmarks) {
     measured.emplace_back(benchmark, measure(benchmark, arguments));
-    fmt::print("\n{}", bench_text(benchmark, measured.back().second));
+    put_format("\n{}", bench_text(benchmark, measured.back().second));
     std::fflush(stdout);
   }
   if (!arguments.json.empty()) write_file(arguments.json, bench_json(measured, load));

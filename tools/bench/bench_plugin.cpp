@@ -25,16 +25,16 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TimedLaunches, skipped, wrong, seconds)
 
 namespace {
 
-constexpr double kCaseTimeout = 300;  // seconds
+constexpr double kCaseTimeout = 300;  // in seconds
 
-// What is timed: a case, or a row at production size.
+// A timed case, or a row at production size.
 struct BenchTask {
   cases::Case which;
   std::string name;
   bool multiplies_matrices = false;
 };
 
-// A task on both sides. The change is the plug-in that was named last.
+// Times of both sides. The change is the plug-in named last.
 struct TimedSides {
   TimedLaunches base, change;
 };
@@ -43,7 +43,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TimedSides, base, change)
 struct TimedTask {
   std::string name;
   TimedSides sides;
-  double floor = 0;  // seconds
+  double floor = 0;  // in seconds
 };
 
 std::vector<BenchTask> production_tasks(const std::vector<std::string>& only) {
@@ -74,7 +74,7 @@ std::vector<BenchTask> smoke_tasks(const BenchArguments& arguments, const std::s
   return tasks;
 }
 
-// The worker's side.
+// Runs in the worker process.
 TimedSides time_both(const BenchTask& task, const std::string& platform,
                      const std::vector<std::string>& plugins) {
   cases::RunOptions own;
@@ -93,7 +93,7 @@ TimedSides time_both(const BenchTask& task, const std::string& platform,
   return sides;
 }
 
-// Bytes per second of the host, read and written.
+// Copy rate of the host in bytes per second, reads and writes counted.
 double host_copy_rate() {
   constexpr std::size_t kBytes = 64 << 20;
   constexpr int kCopies = 5;
@@ -123,7 +123,7 @@ double floor_of(const BenchTask& task, const std::string& platform, const Device
       task.which.op->make_problem(task.which.row, device::open_device(platform)->properties());
   const double bytes = problem->moved_bytes(problem->make_tensors()) / rates.copy;
   const double rate = task.multiplies_matrices ? rates.matrix : rates.multiply_add;
-  if (rate <= 0) return bytes;  // simulated: the bytes alone
+  if (rate <= 0) return bytes;  // simulated: the floor is that of the bytes
   return std::max(bytes, 2 * problem->reference_work().multiply_adds / rate);
 }
 
@@ -181,8 +181,8 @@ TimedSides ask_for_times(process::Worker& worker, std::size_t i, const std::stri
 
 void print_head(const std::string& platform, bool simulated, const std::string& base,
                 const std::string& change) {
-  put(fmt::format("{} beside {} on {}; outputs of the timed launches are judged\n", change, base,
-                  platform));
+  put(fmt::format("{} compared with {} on {}; outputs of the timed launches are judged\n", change,
+                  base, platform));
   if (simulated) {
     put("times are those of this host, on which the simulator runs: no measurement of hardware; "
         "the floor is what the bytes take at the host's copy rate\n");
@@ -221,7 +221,7 @@ int bench_plugin(const BenchArguments& arguments) {
   if (!arguments.json.empty()) write_file(arguments.json, to_json(timed, platform, simulated));
   const auto is_wrong = [](const TimedTask& task) { return !task.sides.change.wrong.empty(); };
   const auto has_figure = [](const TimedTask& task) { return !task.sides.change.seconds.empty(); };
-  if (timed.empty()) throw UsageError(change.text() + ": has the op of no selected case");
+  if (timed.empty()) throw UsageError(change.text() + ": has no op of a selected case");
   if (std::ranges::any_of(timed, is_wrong)) return 1;
   return std::ranges::any_of(timed, has_figure) ? 0 : 2;
 }

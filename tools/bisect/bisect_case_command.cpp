@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// plumb bisect case: the smallest case that fails in the same way.
+// plumb bisect case: searches the smallest case that fails in the same way.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ using bisect::CaseSearchResult;
 using bisect::Neighbour;
 using nlohmann::ordered_json;
 
-// The one case that is named, with its settings.
+// The single case that the question selects, with its settings.
 cases::AnyCase one_case(const bisect::Question& run) {
   Selection selection;
   selection.patterns = {run.which};
@@ -35,7 +35,7 @@ cases::AnyCase one_case(const bisect::Question& run) {
                                selected.cases[1].id()));
 }
 
-// Without settings, in all tiers.
+// All cases of the op, in all tiers and without settings.
 std::vector<cases::AnyCase> cases_of_op(const bisect::Question& run, const cases::AnyCase& which) {
   Selection selection;
   selection.ops = {std::string(which.op())};
@@ -45,7 +45,7 @@ std::vector<cases::AnyCase> cases_of_op(const bisect::Question& run, const cases
   return select_any(selection, kinds_of(run)).cases;
 }
 
-// The first simulated one on which it fails, if none was named.
+// Platform of the question, or else the first simulated one on which the case fails.
 std::string platform_of(const BisectSearchArguments& arguments) {
   if (!arguments.run.platform.empty()) return arguments.run.platform;
   for (const std::string& platform : choose_platforms({})) {
@@ -92,15 +92,14 @@ std::string report_text(const CaseSearchResult& result) {
     text += fmt::format(", {} of {}", result.size->text(), result.first_size->text());
   }
   text += ":\n    " + line_of(result.smallest) + "\n\n" + failure_text(result.failure) + "\n";
-  text += result.passing
-              ? "largest case beside it that passes:\n    " + line_of(*result.passing) + "\n"
-              : "no case beside it passes\n";
+  text += result.passing ? "closest case that passes:\n    " + line_of(*result.passing) + "\n"
+                         : "no close case passes\n";
   text += "matters:\n" + neighbours_text(result.shrunk);
   if (!result.shrunk.irrelevant.empty()) {
     text += fmt::format("does not matter: {}\n", fmt::join(result.shrunk.irrelevant, ", "));
   }
   if (!result.shrunk.complete) {
-    text += "the time was over: there may be smaller ones (the same command goes on)\n";
+    text += "the time ran out: smaller cases may exist (the same command continues the search)\n";
   }
   if (!result.rate.empty()) text += result.rate + "\n";
   return text + fmt::format("\n{} runs in {:.1f} s\n", result.probes, result.seconds);
@@ -145,7 +144,7 @@ int bisect_case_command(const BisectCaseArguments& arguments) {
   return run_search(arguments.search, *journal, [&] {
     bisect::CaseSearch search(question, which, all, *journal, progress);
     const CaseSearchResult result = search.run();
-    progress.line("");  // between the decisions and the report, where both go to a terminal
+    progress.line("");  // separates decisions and report on a terminal
     put(report_text(result));
     return to_json(question, result);
   });

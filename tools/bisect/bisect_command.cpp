@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the sub-commands of plumb bisect share, and plumb bisect explain.
+// Functions that the subcommands of plumb bisect share, and plumb bisect explain.
 #include <fmt/format.h>
 #include <xxhash.h>
 
-#include <csignal>
 #include <nlohmann/json.hpp>
 
 #include "bisect/search/search.h"
@@ -22,7 +21,7 @@ namespace {
 using nlohmann::json;
 using nlohmann::ordered_json;
 
-// The same question has the same file.
+// File name derived from the question, so that the same question finds its answers again.
 std::string state_file(const BisectSearchArguments& arguments, const json& question) {
   if (arguments.state) return *arguments.state;
   const std::string text = question.dump(-1, ' ', false, json::error_handler_t::replace);
@@ -55,7 +54,8 @@ std::unique_ptr<bisect::Journal> open_journal(const BisectSearchArguments& argum
   const std::string file = state_file(arguments, question);
   if (!file.empty()) check_writable(file);
   auto journal = std::make_unique<bisect::Journal>(file, command, question);
-  if (journal->cut()) progress.line(file + ": its last line was cut off, and is asked again");
+  if (journal->cut())
+    progress.line(file + ": its last line was cut off; this question is asked again");
   if (journal->remembered() > 0) {
     progress.line(fmt::format("{} answers are remembered in {}", journal->remembered(), file));
   }
@@ -64,8 +64,6 @@ std::unique_ptr<bisect::Journal> open_journal(const BisectSearchArguments& argum
 
 int run_search(const BisectSearchArguments& arguments, const bisect::Journal& journal,
                const std::function<ordered_json()>& search) {
-  // Whoever reads its lines may stop: the worktree is removed all the same.
-  std::signal(SIGPIPE, SIG_IGN);
   ordered_json report;
   int code = 0;
   try {
@@ -77,9 +75,9 @@ int run_search(const BisectSearchArguments& arguments, const bisect::Journal& jo
     fmt::print(stderr, "plumb: {}\n", device::plain_line(undecided.what()));
   } catch (const bisect::Interrupted& interrupted) {
     const bool kept = !journal.path().empty();
-    throw std::runtime_error(fmt::format(
-        "{}; {}", interrupted.what(),
-        kept ? "the same command goes on from " + journal.path() : "nothing was kept (--state)"));
+    throw std::runtime_error(fmt::format("{}; {}", interrupted.what(),
+                                         kept ? "the same command continues from " + journal.path()
+                                              : "no answer was kept (--state \"\")"));
   }
   report["exit_code"] = code;
   if (!arguments.json.empty()) {
@@ -101,7 +99,7 @@ std::string failure_text(const bisect::Answer& answer) {
     text += "    at " + failures[0].value("context", "") + "\n";
   }
   const std::string diagnosis = answer.failed.value("diagnosis", "");
-  // A pattern that stands in the lines already is not said again.
+  // Drops the sentence about the pattern of wrong rows if the lines above contain it already.
   const std::size_t pattern = diagnosis.find("; ");
   const bool repeats =
       pattern != std::string::npos &&

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// plumb bisect commits: the commit since which a case fails.
+// plumb bisect commits: searches the commit since which a case fails.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -46,16 +46,16 @@ CommitsQuestion question_of(const BisectCommitsArguments& arguments) {
   return question;
 }
 
-// The ends as hashes, in an order that makes sense.
+// Resolves both ends to hashes, and checks that good does not come after bad.
 void resolve_ends(const bisect::Repository& repository, const BisectCommitsArguments& arguments,
                   CommitsQuestion& question) {
   question.good = repository.resolve(arguments.good);
   question.bad = repository.resolve(arguments.bad);
   if (question.good == question.bad) throw UsageError("--good and --bad are the same commit");
   const std::vector<std::string> bases = repository.merge_bases(question.good, question.bad);
-  if (bases.empty()) throw UsageError("--good and --bad have no commit in common");
+  if (bases.empty()) throw UsageError("--good and --bad have no common ancestor");
   if (std::find(bases.begin(), bases.end(), question.bad) != bases.end()) {
-    throw UsageError("--good comes after --bad: what is looked for is where it begins to fail");
+    throw UsageError("--good comes after --bad: the good commit has to be the older one");
   }
 }
 
@@ -72,7 +72,7 @@ std::string reproduce_line(const CommitsQuestion& question, const SequenceResult
          options_text(run);
 }
 
-// A candidate and, if there are several, what is known of it.
+// A candidate commit. If there are several, with its verdict.
 std::string candidate_text(const Commit& commit, const SequenceResult& result) {
   std::string text =
       fmt::format("{}\n    {}\n    {}, {}\n", commit.hash, device::plain_line(commit.subject),
@@ -93,8 +93,9 @@ std::string report_text(const CommitsQuestion& question, const SequenceResult& r
   for (const std::string& warning : result.warnings) text += "    note: " + warning + "\n";
   text += "    reproduce: " + reproduce_line(question, result) + "\n\n";
   return text +
-         fmt::format("{} commits, {} builds beside the two ends, {} that failed, {} runs; {}\n",
-                     result.length, result.builds, result.failed_builds, result.runs, result.rate);
+         fmt::format(
+             "{} commits, {} builds in addition to the two ends, {} failed builds, {} runs; {}\n",
+             result.length, result.builds, result.failed_builds, result.runs, result.rate);
 }
 
 ordered_json to_json(const Commit& commit, const SequenceResult& result) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// plumb bisect environments: the environment since which a case fails, or all toggles that make it
-// fail.
+// plumb bisect environments: searches the environment since which a case fails, or all toggles that
+// make it fail.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -36,7 +36,7 @@ EnvironmentFile read_environments(const std::string& path) {
   }
 }
 
-// Does this plumb judge anything?
+// Whether this program judges in one of the environments.
 bool judges_here(const EnvironmentFile& file) {
   const auto here = [](const BuildEnvironment& one) {
     return one.is_plugin || one.artefact.empty();
@@ -85,7 +85,7 @@ std::string report_text(const EnvironmentFile& file, const SequenceResult& resul
   text +=
       "    reproduce: " + reproduce_line(file, find(file, result.candidates.back()), result.run) +
       "\n\n";
-  return text + fmt::format("{} environments, {} asked beside the two ends, {} runs; {}\n",
+  return text + fmt::format("{} environments, {} judged in addition to the two ends, {} runs; {}\n",
                             file.environments.size(), result.builds + result.failed_builds,
                             result.runs, result.rate);
 }
@@ -115,7 +115,7 @@ std::string others_text(const EnvironmentFile& file, const bisect::Culprits& cul
   if (culprits.others.empty()) return "there are no other toggles\n";
   const std::string names = names_of(file, culprits.others);
   if (culprits.of_others == Verdict::good) return "all others together pass: " + names + "\n";
-  return "whether all others together pass cannot be said: " + names + "\n";
+  return "all others together cannot say: " + names + "\n";
 }
 
 std::string report_text(const EnvironmentFile& file, const ToggleResult& result,
@@ -183,7 +183,7 @@ Table judge_all(const BisectEnvironmentsArguments& arguments, const EnvironmentF
   return table;
 }
 
-// Does a good one come after a bad one?
+// Whether no good environment comes after a bad one.
 bool is_monotone(const Table& table) {
   bool bad = false, back = false;
   for (const auto& [name, judged] : table) {
@@ -205,7 +205,7 @@ ordered_json report_all(const EnvironmentFile& file, const Table& table) {
   if (file.toggles.empty()) {
     json["monotone"] = is_monotone(table);
     if (!is_monotone(table)) {
-      put("not monotone: a good one comes after a bad one, so there is no single first bad one\n");
+      put("not monotone: a good environment comes after a bad one, so none is the first bad one\n");
     }
   }
   return json;

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// plumb bisect ops: which op, or what beside ops, makes a decode step fail.
+// plumb bisect ops: searches the op, or the part of the host, that makes a decode step fail.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
-#include <csignal>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -32,12 +31,12 @@ using bisect::Undecided;
 using nlohmann::json;
 using nlohmann::ordered_json;
 
-// The case on each platform that it may be asked about on.
+// The case, with its setup on each platform of the question.
 struct Served {
   cases::StepCase source;
   std::string which;
   std::vector<std::string> platforms;
-  std::vector<cases::ServedCase> on;  // each of them
+  std::vector<cases::ServedCase> on;  // one per platform
 };
 
 struct SelectedSteps {
@@ -55,27 +54,28 @@ SelectedSteps select_one(const BisectOpsArguments& arguments) {
   const cases::AnyCase& first = selected.cases.front();
   if (first.of_steps() == nullptr) {
     throw UsageError(
-        fmt::format("{}: bisect ops is for decode steps (decode_step/row/mode); of one "
-                    "op, plumb run says itself what is wrong",
+        fmt::format("{}: bisect ops needs a decode step (decode_step/row/mode); for a case "
+                    "of one op, plumb run says what is wrong",
                     first.id()));
   }
   if (selected.cases.size() > 1) {
-    throw UsageError(fmt::format("\"{}\" names {} cases, from {} to {}: one is bisected",
+    throw UsageError(fmt::format("\"{}\" names {} cases, from {} to {}: bisect ops takes one",
                                  arguments.search.run.which, selected.cases.size(), first.id(),
                                  selected.cases.back().id()));
   }
   return {*first.of_steps(), selected.platforms};
 }
 
-// On a real device a graph cannot hold what looks at its memory from the host.
+// On a real device ops in graphs cannot be replaced, because a host function cannot read device
+// memory.
 void check_exchange(const cases::DecodeSetup& setup, const std::string& which) {
   if (setup.sample > 0) {
-    throw UsageError(which + ": too large for the reference to stand in for ops; --twice can");
+    throw UsageError(which + ": too large for the reference to replace ops; use --twice");
   }
   if (!is_real(setup.platform) || setup.mode == device::decode::GraphMode::none) return;
   throw UsageError(
-      fmt::format("{}: in graphs of {} no op can be exchanged, because a host function "
-                  "cannot look at its memory; mode none can, and --twice",
+      fmt::format("{}: ops cannot be replaced in graphs of {}, because a host function "
+                  "cannot read device memory; use mode eager or --twice",
                   which, setup.platform));
 }
 
@@ -94,7 +94,7 @@ Served serve_case(const BisectOpsArguments& arguments) {
       why = error.what();
     } catch (const cases::BadRow&) {
       throw;
-    } catch (const std::invalid_argument& error) {  // a mode that the model cannot have
+    } catch (const std::invalid_argument& error) {  // a mode that the model does not support
       why = error.what();
     }
   }
@@ -111,7 +111,7 @@ json question_of(const BisectOpsArguments& arguments, const Served& served) {
   return question;
 }
 
-// Questions about one case, those that the state file answers aside.
+// Asks questions about one case. Answers in the state file are used again.
 class Questions {
  public:
   Questions(const BisectOpsArguments& arguments, const Served& served, bisect::Journal& journal,
@@ -121,10 +121,10 @@ class Questions {
         progress_(progress),
         worker_(process::own_command_line(), arguments.search.timeout) {}
 
-  // The first platform on which the case fails.
+  // Number of the first platform on which the case fails.
   std::size_t failing_platform() {
     for (std::size_t i = 0; i < served_.platforms.size(); ++i) {
-      if (!watch(i, {}, "is anything found at all").clean()) return i;
+      if (!watch(i, {}, "is there a finding").clean()) return i;
     }
     throw Undecided(fmt::format("{} passes on {}: there is nothing to bisect", served_.which,
                                 fmt::join(served_.platforms, ", ")));
@@ -133,7 +133,7 @@ class Questions {
   OpsAnswer watch(std::size_t platform, const Ops& exchanged, const std::string& why) {
     const std::string key = key_of("watch", platform, exchanged);
     if (const auto known = journal_.find(key, from_journal<OpsAnswer>)) return *known;
-    const ProgressStep step(*this, why.empty() ? "exchanged: " + joined(exchanged) : why);
+    const ProgressStep step(*this, why.empty() ? "replaced: " + joined(exchanged) : why);
     ++asked_;
     const OpsAnswer answer = worker_.watch(served_.platforms[platform], exchanged);
     journal_.record(key, journal_entry(answer), why);
@@ -143,13 +143,13 @@ class Questions {
   std::vector<float> results(std::size_t platform, const Ops& exchanged) {
     const std::string key = key_of("results", platform, exchanged);
     if (const auto known = journal_.find(key, from_journal<std::vector<float>>)) return *known;
-    const ProgressStep step(*this, "results, exchanged: " + joined(exchanged));
+    const ProgressStep step(*this, "results, replaced: " + joined(exchanged));
     const std::vector<float> results = worker_.results(served_.platforms[platform], exchanged);
     journal_.record(key, journal_entry(results), "do culprits cancel");
     return results;
   }
 
-  // The time-th of this second run.
+  // Repetition `time` of a second run.
   TwiceAnswer twice(std::size_t second, const std::string& name, std::int64_t time) {
     const std::string key = fmt::format("twice, {}, {}, {}", served_.platforms.front(), name, time);
     if (const auto known = journal_.find(key, from_journal<TwiceAnswer>)) return *known;
@@ -177,7 +177,7 @@ class Questions {
   };
 
   std::string key_of(const char* what, std::size_t platform, const Ops& exchanged) const {
-    return fmt::format("{}, {}, exchanged: {}", what, served_.platforms[platform],
+    return fmt::format("{}, {}, replaced: {}", what, served_.platforms[platform],
                        joined(exchanged));
   }
 
@@ -185,7 +185,7 @@ class Questions {
   bisect::Journal& journal_;
   bisect::Progress& progress_;
   OpsWorker worker_;
-  int asked_ = 0, left_ = 2;  // one op to blame: with it and without
+  int asked_ = 0, left_ = 2;  // one op to blame: a watch with it and one without
 };
 
 std::string reproduce_line(const BisectOpsArguments& arguments, const Served& served,
@@ -194,7 +194,7 @@ std::string reproduce_line(const BisectOpsArguments& arguments, const Served& se
   run.which = served.which;
   run.platform = platform;
   if (!arguments.twice) return "plumb run" + options_text(run);
-  // The case stands alone here.
+  // plumb bisect ops takes the case as an argument, without --case.
   const std::string options = options_text(run), name = " --case " + served.which;
   return "plumb bisect ops " + served.which + " --twice" + options.substr(name.size());
 }
@@ -219,7 +219,7 @@ ordered_json exchange_ops(const BisectOpsArguments& arguments, const Served& ser
   return told;
 }
 
-// What the second run may do differently, one by one. On a real device it is the same once more.
+// Compares each kind of second run with the first. On a real device the second run is a repetition.
 ordered_json run_twice(const BisectOpsArguments& arguments, const Served& served,
                        Questions& questions) {
   TwiceReport report{served.which, served.platforms.front(), {}, ""};
@@ -237,7 +237,7 @@ ordered_json run_twice(const BisectOpsArguments& arguments, const Served& served
     }
   }
   if (report.found.empty()) {
-    throw Undecided(fmt::format("{} on {}: {} second runs, each call of which made the same bits",
+    throw Undecided(fmt::format("{} on {}: in {} second runs every call gave the same bits",
                                 served.which, report.platform,
                                 std::ssize(runs) + arguments.times - 1));
   }
@@ -249,7 +249,6 @@ ordered_json run_twice(const BisectOpsArguments& arguments, const Served& served
 }  // namespace
 
 int bisect_ops_command(const BisectOpsArguments& arguments) {
-  std::signal(SIGPIPE, SIG_IGN);  // whoever reads the text may stop reading
   const Served served = serve_case(arguments);
   if (process::is_worker()) {
     const std::uint64_t seed = parse_seed(arguments.search.run.seed);

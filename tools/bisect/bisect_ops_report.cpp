@@ -22,8 +22,7 @@ std::string text_of(const Culprit& one) {
   std::string text =
       fmt::format("    {}\n        step {}{}: {}\n", one.op, one.step, call, one.text);
   if (!one.hidden_by.empty()) {
-    text +=
-        fmt::format("        hidden by {}: it shows only with that one exchanged\n", one.hidden_by);
+    text += fmt::format("        hidden by {0}: shows only with {0} replaced\n", one.hidden_by);
   }
   return text;
 }
@@ -35,15 +34,15 @@ std::string percent(double error) {
 std::string text_of(const Cancelling& pair) {
   return fmt::format(
       "    {0} and {1} cancel: the steps' results are off by {2} with both, {3} with {0} alone, "
-      "{4} "
-      "with {1} alone\n",
+      "{4} with {1} alone\n",
       pair.one, pair.other, percent(pair.both), percent(pair.one_alone), percent(pair.other_alone));
 }
 
-// Who has to look: what an op computes is right, what it is told is not.
+// Names the part of the host's work to look at if a check of the step still fails although the
+// reference replaces all ops.
 std::string whose(const cases::Finding& left) {
   switch (left.detector) {
-    case Detector::history: return "what the host plans for its requests";
+    case Detector::history: return "the host's plan of the requests";
     case Detector::order: return "the calls of the step";
     case Detector::inputs: return "the step's inputs";
     case Detector::metadata:
@@ -51,10 +50,9 @@ std::string whose(const cases::Finding& left) {
     case Detector::path:
     case Detector::ran:
     case Detector::cost:
-    case Detector::address: return "the graphs, or what they hold";
-    case Detector::reference:
-      return "what an op is given, on which its reference is not right either";
-    default: return "what the host does around the ops";
+    case Detector::address: return "the graphs or their contents";
+    case Detector::reference: return "the inputs of an op: the reference is wrong on them too";
+    default: return "host code around the ops";
   }
 }
 
@@ -100,14 +98,15 @@ std::string report_text(const OpsReport& report, const std::string& which,
                 ? "the culprit is an op\n"
                 : fmt::format("{} ops are to blame\n", report.culprits.size());
     text += culprits_text(report);
-    text += fmt::format("    exchanged for the reference, {} leaves nothing to be found\n",
-                        report.culprits.size() == 1 ? "it" : "all of them");
+    text += fmt::format("    with {} replaced by the reference no failure remains\n",
+                        report.culprits.size() == 1 ? report.culprits.front().op : "all of them");
   } else {
-    text += fmt::format("not an op but {}\n    with every op exchanged for the reference: {}\n",
-                        whose(*report.left), bisect::text_of(*report.left));
-    if (!report.culprits.empty()) text += "  and in front of that\n" + culprits_text(report);
+    text += fmt::format(
+        "the cause is not an op but {}\n    with every op replaced by the reference: {}\n",
+        whose(*report.left), bisect::text_of(*report.left));
+    if (!report.culprits.empty()) text += "  and before that finding\n" + culprits_text(report);
   }
-  return text + fmt::format("    {} watches of the steps\n", watches);
+  return text + fmt::format("    {} runs of the steps\n", watches);
 }
 
 ordered_json to_json(const OpsReport& report, int watches) {

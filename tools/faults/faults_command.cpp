@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// plumb faults: decode steps with a fault planted, each of which the detectors have to find, and
-// steps without one, where they have to be silent.
+// plumb faults: decode steps with planted faults, each of which must be found, and steps without a
+// fault, on which no detector (check of a decode step) may raise an alarm.
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <csignal>
 #include <cstdio>
 #include <thread>
 #include <utility>
@@ -22,6 +21,7 @@
 #include "tools/output.h"
 #include "tools/plugin.h"
 #include "tools/selection.h"
+#include "tools/shard.h"
 
 namespace plumb::tools {
 
@@ -65,6 +65,18 @@ std::vector<const DecodeFault*> faults_of(const std::vector<std::string>& patter
                   nearest.empty() ? "" : fmt::format(" (did you mean {}?)", nearest)));
 }
 
+std::vector<const DecodeFault*> in_shard(const std::string& text,
+                                         const std::vector<const DecodeFault*>& faults) {
+  if (text.empty()) return faults;
+  std::vector<const DecodeFault*> chosen;
+  for (const std::size_t number :
+       numbers_in(shard_of(text), std::vector<double>(faults.size(), 1))) {
+    chosen.push_back(faults[number]);
+  }
+  if (chosen.empty()) throw UsageError(fmt::format("--shard {} contains none of the faults", text));
+  return chosen;
+}
+
 void check_production(const FaultsArguments& arguments, const std::vector<std::string>& platforms) {
   if (arguments.clean_steps == 0) throw UsageError("--geometry production is for --clean");
   for (const std::string& platform : platforms) {
@@ -74,9 +86,9 @@ void check_production(const FaultsArguments& arguments, const std::vector<std::s
   }
 }
 
-// A library that cannot be used is better known before the first step.
+// Reports an unusable library before the first step.
 void require_plugin(const std::string& path) {
-  constexpr double kPluginTimeout = 60;  // seconds
+  constexpr double kPluginTimeout = 60;  // in seconds
   probe_plugin(path, kPluginTimeout);
 }
 
@@ -89,16 +101,17 @@ std::vector<DecodeRun> runs_of(const FaultsArguments& arguments) {
   const bool production = arguments.geometry == "production";
   if (production) check_production(arguments, platforms);
   if (arguments.clean_steps > 0) {
-    if (!arguments.patterns.empty()) throw UsageError("--clean has no fault: --fault is too much");
+    if (!arguments.patterns.empty()) throw UsageError("--clean plants no fault: leave out --fault");
+    if (!arguments.shard.empty()) throw UsageError("--clean plants no fault: leave out --shard");
     if (production) return cases::production_runs(platforms, arguments.clean_steps, seed);
     return cases::random_runs(platforms, arguments.clean_steps, seed);
   }
-  const auto faults = faults_of(arguments.patterns);
+  const auto faults = in_shard(arguments.shard, faults_of(arguments.patterns));
   std::vector<DecodeRun> runs = fault_runs(platforms, faults, seed);
   std::vector<DecodeRun> elsewhere = cases::elsewhere_runs(platforms, faults, seed);
   std::move(elsewhere.begin(), elsewhere.end(), std::back_inserter(runs));
   std::vector<DecodeRun> clean = control_runs(platforms, faults, seed);
-  // Who asks for one fault does not want to wait for everything else.
+  // A single fault is asked for to get a quick answer, so other traffic is not run.
   if (arguments.patterns.empty()) {
     std::vector<DecodeRun> more = cases::traffic_runs(platforms, seed);
     std::move(more.begin(), more.end(), std::back_inserter(clean));
@@ -107,7 +120,7 @@ std::vector<DecodeRun> runs_of(const FaultsArguments& arguments) {
   return runs;
 }
 
-// Line by line, as the results come.
+// Prints results line by line, as they come.
 class Printer {
  public:
   explicit Printer(bool quiet) : quiet_(quiet) {}
@@ -145,10 +158,10 @@ class Printer {
 
   bool quiet_, elsewhere_ = false;
   const Style style_ = style_of(STDOUT_FILENO);
-  std::string platform_;  // of the matrix so far
+  std::string platform_;  // platform of the matrix printed last
 };
 
-// A real device's memory has to hold all that run at a time, and its time is shared.
+// Runs at a time. A real device shares its memory and its time between them.
 int jobs_of(const FaultsArguments& arguments, const std::vector<DecodeRun>& runs, int cores) {
   constexpr int kMostOnADevice = 8;
   if (arguments.jobs > 0) return arguments.jobs;
@@ -161,7 +174,6 @@ int jobs_of(const FaultsArguments& arguments, const std::vector<DecodeRun>& runs
 }  // namespace
 
 int faults_command(const FaultsArguments& arguments) {
-  std::signal(SIGPIPE, SIG_IGN);  // whoever reads the text may stop reading
   const std::vector<DecodeRun> runs = runs_of(arguments);
   const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   const int jobs = jobs_of(arguments, runs, cores);

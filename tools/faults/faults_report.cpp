@@ -39,14 +39,14 @@ std::string outcome_of(const FinishedRun& one, const Style& style) {
   return one.found() ? style.paint("found", "32") : style.paint("MISSED", "1;31");
 }
 
-// "step 3, sparse_mla_decode (layer 1 attention)"
+// Example: "step 3, sparse_mla_decode (layer 1 attention)".
 std::string place_of(const cases::Finding& first) {
   const std::string op = first.op.empty() ? "no op" : first.op;
   const bool named = !first.call.empty() && first.call != first.op;
   return fmt::format("step {}, {}{}", first.step, op, named ? " (" + first.call + ")" : "");
 }
 
-// Where it shows first, and what is broken if that is something else.
+// The op blamed first, and the broken op if it is another one.
 std::string blame_of(const FinishedRun& one) {
   const std::string broken = "; broken: " + one.run.fault->broken;
   if (one.skipped()) return one.run.not_here;
@@ -73,7 +73,7 @@ ordered_json to_json(const cases::Finding& finding) {
           {"text", finding.text}};
 }
 
-// What faults and clean runs have in common.
+// JSON members common to runs with and without a fault.
 ordered_json common_json(const FinishedRun& one) {
   ordered_json json{{"name", one.run.name},
                     {"platform", one.run.setup.platform},
@@ -148,9 +148,8 @@ std::string fault_matrix_legend() {
                         kShort[static_cast<std::size_t>(i)], name_of(static_cast<Detector>(i)));
   }
   return text +
-         "\nX the detector for this fault, - the same and it saw nothing, x another one that saw "
-         "it,"
-         "\no a tempting one that is blind to it, ! the same and it saw it\n";
+         "\nX detector for this fault, - that detector saw nothing, x another detector saw it,"
+         "\no detector that should miss it, ! that detector saw it\n";
 }
 
 std::string fault_matrix_head(const std::string& platform, const Style& style) {
@@ -167,20 +166,19 @@ std::string fault_text(const FinishedRun& one, const Style& style) {
   text += fmt::format(" {}\n    {}; {}\n", outcome_of(one, style), one.run.fault->stands_for,
                       blame_of(one));
   if (!one.tempted() || one.run.fault->within_numerics) return text;
-  return text + fmt::format("    {}, which is said to be blind to it, has seen it\n",
-                            name_of(one.run.fault->blind));
+  return text + fmt::format("    {} saw it, but should miss it\n", name_of(one.run.fault->blind));
 }
 
 std::string elsewhere_head(const Style& style) {
-  return "\n" + style.paint("elsewhere: other geometries, schedules and seeds", "1") + "\n";
+  return "\n" + style.paint("second setup: other geometries, schedules and seeds", "1") + "\n";
 }
 
 std::string elsewhere_text(const FinishedRun& one, const Style& style) {
   const std::string& name = one.run.fault->name;
   std::string outcome = style.paint("NOT NAMED", "1;31");
   if (one.diagnosis.names(name)) outcome = style.paint("named", "32");
-  if (one.diagnosis.names_among_others(name)) outcome = "one of those named";
-  if (one.died.empty() && one.result.clean()) outcome = "does not show";
+  if (one.diagnosis.names_among_others(name)) outcome = "named with others";
+  if (one.died.empty() && one.result.clean()) outcome = "no finding";
   std::string text =
       fmt::format("{:<{}} {:<11} {}\n", name, kNameWidth, one.run.setup.platform, outcome);
   if (!one.died.empty()) return text + "    crash: " + one.died + "\n";
@@ -206,15 +204,15 @@ std::string shares_text(const Shares& s, const Style& style) {
   std::string text = "\n";
   if (s.faults + s.skipped > 0) {
     text += fmt::format(
-        "{} of {} faults found ({:.0f} %); first op blamed is the broken one: {} "
+        "{} of {} faults found ({:.0f} %); broken op blamed first: {} "
         "({:.0f} %); skipped: {}\n",
         s.found, s.faults, percent(s.found, s.faults), s.blamed, percent(s.blamed, s.faults),
         s.skipped);
   }
   if (s.shown > 0) {
     text += fmt::format(
-        "elsewhere {} of them show: the diagnosis names {} ({:.0f} %), and {} beside one that acts "
-        "alike\n",
+        "second setup: {} faults give findings; the diagnosis names {} ({:.0f} %), and {} with "
+        "others that act alike\n",
         s.shown, s.named, percent(s.named, s.shown), s.among_others);
   }
   if (s.within_numerics > 0) {

@@ -5,10 +5,13 @@
 
 #include <filesystem>
 
+#include "tools/run/installed_files.h"
+
 namespace plumb::tools {
 
 std::string own_goldens() {
-  const std::string folder = PLUMB_GOLDENS;
+  const std::string installed = installed_files();
+  const std::string folder = installed.empty() ? PLUMB_GOLDENS : installed + "/golden";
   return std::filesystem::is_directory(folder) ? folder : "";
 }
 

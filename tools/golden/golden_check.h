@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Results of a run beside their goldens.
+// Compares results of a run with their goldens: stored earlier results of the same cases.
 #pragma once
 
 #include <map>
@@ -15,29 +15,34 @@
 
 namespace plumb::tools {
 
-// The repository's own store, "" if this build's repository is not there.
+// Folder of the store of an installed plumb, else of the repository; "" if neither is there.
 std::string own_goldens();
 
-// The store that a command line names, or the repository's own. Throws UsageError if there is none.
+// Folder that the command line names, or plumb's own. Throws UsageError if there is none.
 struct GoldenArguments;
 std::string golden_folder_of(const GoldenArguments& arguments);
 
-// Throws UsageError: goldens change for a reason, said in one line.
+// The same for a command that changes the store. Throws UsageError if the store is that of an
+// installed plumb, or is in a folder that cannot be written.
+std::string changed_golden_folder_of(const GoldenArguments& arguments);
+
+// Throws UsageError unless the reason for a changed golden is one line of text.
 void require_reason(const std::string& reason);
 
-// For any number of threads: each file is read once.
+// Thread-safe. Each file is read once.
 class GoldenChecker {
  public:
   explicit GoldenChecker(const std::string& folder) : store_(folder) {}
 
   const golden::Store& store() const { return store_; }
-  // Throws golden::GoldenError for a file that cannot be used.
+  // Throws golden::GoldenError for an unusable file.
   const golden::CaseGolden* find(const std::string& platform, const cases::Case& which);
-  // Launches the case once more, as its golden was. A case that wants a golden and has none fails,
-  // unless the platform has none at all. Throws GoldenError.
+  // Launches the case again as for its golden, and compares. A case that should have a golden but
+  // has none fails, unless the platform has no goldens at all. Throws GoldenError.
   golden::GoldenComparison check(const cases::Case& which, const cases::RunOptions& options,
                                  bool exact);
-  // The comparison with what a run has launched anyway. Nothing if there is no golden, or another.
+  // Compares the golden with a launch that the run made anyway. nullopt if there is no golden, or
+  // if the results differ.
   std::optional<golden::GoldenComparison> check_launched(const cases::Case& which,
                                                          const cases::RunOptions& options,
                                                          const golden::CaseGolden& launched);

@@ -1,21 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// plumb golden regen, check and approve: what was computed before, what is computed now, and the
-// only ways by which the one takes the place of the other.
+// plumb golden regen, check and approve: compare stored results with those computed now, and
+// replace them.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
 #include <functional>
 #include <optional>
+#include <system_error>
 #include <thread>
 
 #include "device/plain_line.h"
-#include "golden/git.h"
 #include "golden/regenerate.h"
 #include "process/ordered_map.h"
 #include "tools/commands.h"
+#include "tools/golden/diff_report.h"
 #include "tools/golden/golden_check.h"
 #include "tools/output.h"
+#include "tools/run/installed_files.h"
 
 namespace plumb::tools {
 
@@ -26,7 +32,8 @@ using golden::Change;
 using golden::GoldenChanges;
 using golden::GoldenFile;
 
-// Results of work(0) .. work(count - 1), on a real device one after the other.
+// Results of work(0) .. work(count - 1), computed in parallel if `side_by_side`, which is false on
+// a real device.
 template <class Result>
 std::vector<Result> results_of(std::size_t count, bool side_by_side,
                                const std::function<Result(std::size_t)>& work) {
@@ -38,7 +45,7 @@ std::vector<Result> results_of(std::size_t count, bool side_by_side,
   return all;
 }
 
-// Cases by op, in the order of the ops.
+// Cases grouped by op, in the order of the ops.
 std::vector<std::vector<cases::Case>> by_op(const std::vector<cases::Case>& cases) {
   std::vector<std::vector<cases::Case>> groups;
   for (const cases::Case& which : cases) {
@@ -82,20 +89,22 @@ GoldenFile stored_or_empty(const golden::Store& store, const std::string& platfo
   return file;
 }
 
-// A count of every kind of change, and whether the reference has something against one.
+// Counts of changes by kind, and of changes that the reference rejects.
 struct ChangeTally {
-  std::size_t cases = 0, changed = 0, rejected = 0;
+  std::size_t cases = 0, changed = 0, rejected = 0, sketched = 0;
   void add(const GoldenChanges& difference) {
     cases += difference.next.cases.size();
     changed += difference.changes.size();
+    sketched += static_cast<std::size_t>(difference.sketched);
     for (const Change& change : difference.changes) rejected += !change.rejected.empty();
   }
 };
 
-ChangeTally print(const std::vector<GoldenChanges>& differences) {
+ChangeTally print(const std::vector<GoldenChanges>& differences, bool prints) {
   ChangeTally tally;
   for (const GoldenChanges& difference : differences) {
     tally.add(difference);
+    if (!prints) continue;
     for (const Change& change : difference.changes) put(golden::text_of(change));
   }
   return tally;
@@ -114,10 +123,21 @@ std::vector<GoldenChanges> differences_of(const Selected& selected, const golden
   });
 }
 
+// The differences between the store and new results.
+GoldenDiff diff_of(const std::vector<GoldenChanges>& differences, const std::string& folder,
+                   const std::string& platform) {
+  GoldenDiff diff{.before = folder + "/" + platform, .after = "computed now"};
+  for (const GoldenChanges& difference : differences) {
+    diff.same += static_cast<std::size_t>(difference.unchanged);
+    for (const Change& change : difference.changes) diff.cases.push_back({change, platform, ""});
+  }
+  return diff;
+}
+
 void write(golden::Store& store, const std::vector<GoldenChanges>& differences) {
   std::vector<GoldenFile> changed;
   for (const GoldenChanges& difference : differences) {
-    if (!difference.changes.empty()) changed.push_back(difference.next);
+    if (!difference.empty()) changed.push_back(difference.next);
   }
   if (!changed.empty()) store.replace(changed);
 }
@@ -133,9 +153,27 @@ std::string golden_folder_of(const GoldenArguments& arguments) {
   return folder;
 }
 
+std::string changed_golden_folder_of(const GoldenArguments& arguments) {
+  const std::string folder = golden_folder_of(arguments);
+  if (!arguments.goldens && !installed_files().empty()) {
+    throw UsageError(folder +
+                     ": the goldens of an installed plumb stay as they are; --goldens names"
+                     " a store of your own");
+  }
+  std::error_code error;
+  std::filesystem::path there = std::filesystem::absolute(folder, error);
+  while (!std::filesystem::exists(there, error) && there.has_relative_path()) {
+    there = there.parent_path();
+  }
+  if (access(there.c_str(), W_OK) != 0) {
+    throw UsageError(fmt::format("cannot write into {}: {}", there.string(), std::strerror(errno)));
+  }
+  return folder;
+}
+
 void require_reason(const std::string& reason) {
   if (reason.find_first_not_of(" \t\n") == std::string::npos) {
-    throw UsageError("a golden changes for a reason: --reason \"...\"");
+    throw UsageError("--reason is required: why results may change, in one line");
   }
   if (reason.size() > 1000 || reason != device::plain_line(reason)) {
     throw UsageError("--reason is one line of at most 1000 bytes");
@@ -147,34 +185,40 @@ int golden_regen_command(const GoldenArguments& arguments) {
   if (arguments.selection.platforms.size() != 1 || arguments.selection.platforms[0] == "all") {
     throw UsageError("goldens of one platform at a time: --platform sim-sm90");
   }
+  check_diff_reports(arguments);
   const Selected selected = selected_cases(arguments.selection);
-  const std::string folder = golden_folder_of(arguments);
+  const std::string folder =
+      arguments.dry_run ? golden_folder_of(arguments) : changed_golden_folder_of(arguments);
   std::optional<golden::FolderLock> lock;
   if (!arguments.dry_run) lock.emplace(folder);
   golden::Store store(folder);
   const std::string& platform = selected.platforms.front();
-  const std::string commit =
-      arguments.commit.empty() ? golden::commit_of(PLUMB_SOURCE) : arguments.commit;
-  const golden::Author author{commit, "plumb golden regen --platform " + platform,
-                              arguments.reason};
+  const std::string commit = arguments.commit.empty() ? own_commit() : arguments.commit;
+  const golden::Author author{commit, "plumb golden regen --platform " + platform, arguments.reason,
+                              arguments.sketches};
   const std::vector<GoldenChanges> differences = differences_of(selected, store, author);
-  const ChangeTally tally = print(differences);
+  const bool prints = prints_text(arguments);
+  const ChangeTally tally = print(differences, prints);
+  write_diff_reports(arguments, diff_of(differences, folder, platform));
   if (tally.rejected > 0) {
-    put(fmt::format("{}: the reference rejects {} of {} changes; nothing is written\n", platform,
-                    tally.rejected, tally.changed));
+    if (prints)
+      put(fmt::format("{}: the reference rejects {} of {} changes; nothing is written\n", platform,
+                      tally.rejected, tally.changed));
     return 1;
   }
   if (!arguments.dry_run) write(store, differences);
-  put(fmt::format("{}: {} cases, {} of them changed{}\n", platform, tally.cases, tally.changed,
-                  tally.changed == 0  ? ""
-                  : arguments.dry_run ? "; nothing is written"
-                                      : "; written to " + store.folder()));
+  if (prints)
+    put(fmt::format("{}: {} cases, {} of them changed{}{}\n", platform, tally.cases, tally.changed,
+                    tally.sketched == 0 ? "" : fmt::format(", {} got sketches", tally.sketched),
+                    tally.changed + tally.sketched == 0 ? ""
+                    : arguments.dry_run                 ? "; nothing is written"
+                                                        : "; written to " + store.folder()));
   return 0;
 }
 
 namespace {
 
-// What came of a platform's cases.
+// Counts of a platform's cases by the result of the comparison.
 struct Checked {
   std::size_t cases = 0, same = 0, drifted = 0, near = 0, failed = 0;
 };
@@ -195,7 +239,7 @@ void add(const cases::Case& which, const std::string& platform,
   for (const golden::TensorDrift& drift : comparison.drifts) put("      " + text_of(drift) + "\n");
 }
 
-// Files and cases of the store that nothing in this build stands for.
+// Lists files and cases of the store that this build does not have.
 std::size_t check_orphans(const golden::Store& store, const std::string& platform) {
   std::vector<std::string> orphans;
   for (const std::string& name : store.strays()) {
@@ -220,7 +264,7 @@ bool names_cases(const Selection& selection) {
   return !selection.patterns.empty() || !selection.ops.empty() || !selection.tier.empty();
 }
 
-// Failures on one platform.
+// Returns the number of failures on one platform.
 std::size_t check_platform(const Selected& selected, const std::string& platform,
                            const GoldenArguments& arguments, GoldenChecker& checker) {
   std::vector<const cases::Case*> wanted;

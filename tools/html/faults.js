@@ -50,10 +50,10 @@ function faultsPage() {
   const bad = data.objections.length, alarms = data.clean.filter((one) => one.findings.length || one.died);
   const head = node("section", {id: "run"}, node("h1", {}, "plumb faults: " + data.file),
     bad ? node("p", {class: "verdict failed"}, SIGNS.failed + " " + data.objections.join("; "))
-        : node("p", {class: "verdict passed"}, SIGNS.passed + " every fault is found, and nothing else"), runBlock(data.run));
+        : node("p", {class: "verdict passed"}, SIGNS.passed + " every fault is found, without a false alarm"), runBlock(data.run));
   return [head, !data.faults.length ? null : section("matrix", "Faults by detectors",
-      node("p", {class: "soft small"}, "X the detector for this fault, and it saw it; MISSED the same, and it saw nothing; x another one that saw it; " +
-           "o one that should be blind to it, and was; ! one that should be blind, and saw it; \u00b7 saw nothing."), faultMatrix()),
+      node("p", {class: "soft small"}, "X detector for this fault, saw it; MISSED detector for this fault, saw nothing; x another detector, saw it; " +
+           "o detector that should miss it, saw nothing; ! detector that should miss it, saw it; \u00b7 saw nothing."), faultMatrix()),
     !data.faults.length ? null : section("faults", "Each fault", data.faults.map(faultDetails)),
     section("clean", "Without a fault", node("p", {}, counted(data.clean.length, "schedule") + ", " + counted(alarms.length, "alarm")),
             alarms.map(faultDetails))];

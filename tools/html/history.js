@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Several reports, oldest first: what changed since the last one, and margins over all.
+// Several reports, oldest first: changes since the previous report, and margins over all reports.
 
 function lostCoverage() {
   const history = data.history;
   if (!history) return null;
-  if (!history.lost.length) return node("p", {}, SIGNS.passed + " No cell has fewer comparing cases than in the report before.");
+  if (!history.lost.length) return node("p", {}, SIGNS.passed + " No cell has fewer cases with a compared element than in the previous report.");
   return node("div", {}, node("p", {class: "is-failed"}, SIGNS.failed + " " + counted(history.lost.length, "cell") +
-                              " compared fewer cases than in the report before:"),
+                              " with fewer compared cases than in the previous report:"),
     table(["op", "scenario", "platform", "before", "now"],
           history.lost.map((cell) => [cell.op, cell.scenario, cell.platform, cell.before, cell.now])));
 }
@@ -19,7 +19,7 @@ function changedCases(title, list, open) {
     more ? node("li", {class: "soft"}, "and " + more + " more") : null), open);
 }
 
-// From 0 to 1, the bound; a point of each report.
+// A curve of margins with one point per report. The axis ends at 1, the bound.
 function sparkline(points) {
   const w = 14, H = 26, width = points.length * w + 8, x = (i) => 6 + i * w, y = (v) => 3 + (1 - Math.min(1, v)) * (H - 6);
   const known = points.map((v, i) => [v, i]).filter(([v]) => v !== null);

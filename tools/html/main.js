@@ -8,7 +8,7 @@ function runPage() {
 }
 
 function showPage() {
-  const parts = {run: runPage, faults: faultsPage, judge: judgePage}[data.kind]().filter(Boolean);
+  const parts = {run: runPage, faults: faultsPage, judge: judgePage, goldens: goldensPage}[data.kind]().filter(Boolean);
   parts[0].append(node("nav", {"aria-label": "sections"}, sections.map(([id, title]) => node("a", {href: "#" + id}, title))));
   document.getElementById("page").append(...parts);
 }

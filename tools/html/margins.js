@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How near each tensor came to its bound, and what changed against the goldens.
+// Margin (error / bound) of each tensor.
 
 function largestMargins() {
   const largest = new Map();
@@ -13,7 +13,7 @@ function largestMargins() {
   return [...largest].sort((a, b) => b[1].margin - a[1].margin);
 }
 
-// The track is 1.25 long; a mark stands at 1.
+// The bar's scale ends at a margin of 1.25. A mark shows 1, the bound.
 function marginBar([name, {margin, one}]) {
   const over = !(margin <= 1), bar = node("i", {class: over ? "over" : null});
   bar.style.width = Math.min(100, 80 * margin) + "%";
@@ -30,25 +30,8 @@ function marginSection() {
   const first = 12;
   return section("margins", "Margins",
     node("p", {class: "soft small"},
-         "The largest error over its bound of each tensor, of all cases. The mark stands at 1: beyond it a value is wrong. " +
-         "A bar near the mark is no defect; one that grows from report to report is worth a look."),
+         "The largest error over its bound of each tensor, of all cases. The mark stands at 1: a value beyond the mark is wrong. " +
+         "A bar near the mark is not a defect. Look at a bar that grows from report to report."),
     bars(all.slice(0, first)),
     all.length > first ? folded(counted(all.length - first, "more tensor"), () => bars(all.slice(first)), false) : null);
-}
-
-function goldenSection() {
-  const judged = data.cases.filter((one) => one.golden);
-  if (!judged.length) return null;
-  const counts = {};
-  for (const one of judged) counts[one.golden.agreement] = (counts[one.golden.agreement] || 0) + 1;
-  const moved = judged.filter((one) => one.golden.drift);
-  const rows = moved.flatMap((one) => one.golden.drift.map((drift) =>
-    [one.case, platformOf(one), one.golden.agreement, drift.tensor, drift.rows_moved + " of " + drift.rows,
-     drift.elements_moved, drift.ulp, drift.of_bound === null ? "" : drift.of_bound, drift.where]));
-  const heads = ["case", "platform", "agreement", "tensor", "rows moved", "elements moved", "ulp", "of the bound", "where"];
-  return section("goldens", "Goldens: stored results, before and after",
-    node("p", {}, Object.entries(counts).map(([name, count]) => count + " " + name.replaceAll("_", " ")).join(", ") +
-         ". A golden is what this platform computed before. \"Moved\" elements have other bits now."),
-    rows.length ? folded(counted(rows.length, "tensor") + " moved", () => table(heads, rows.slice(0, 500)), rows.length < 20)
-                : null);
 }

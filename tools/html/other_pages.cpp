@@ -23,7 +23,7 @@ bool is_true(const json& object, const char* name) {
   return found != object.end() && found->is_boolean() && found->get<bool>();
 }
 
-// Detectors that saw something, in the order of their findings.
+// Names of the detectors with findings, in the order of the findings.
 ordered_json seen_by(const json& one) {
   ordered_json seen = ordered_json::array();
   for (const json& finding : json_array(one, "findings")) {
@@ -160,7 +160,7 @@ std::string faults_as_text(const ordered_json& data) {
     if (one.value("found", true)) continue;
     text += fmt::format("missed: {} on {}\n", one.value("name", ""), one.value("platform", ""));
   }
-  return text.empty() ? "Every fault was found, and nothing else.\n" : text;
+  return text.empty() ? "Every fault was found, without a false alarm.\n" : text;
 }
 
 std::string judge_as_text(const ordered_json& data) {

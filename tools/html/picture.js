@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A wrong tensor: error over bound by row and column, its histogram, expected values with stored ones.
+// Picture of a wrong tensor: error / bound by row and column, its histogram, expected and stored values.
 
 let hatches = 0;
 
-// Diagonal lines: what lies beyond the bound has them, whatever its colour.
+// Diagonal hatching marks elements beyond the bound, so that colour is not needed.
 function hatch() {
   const id = "hatch-" + hatches++;
   const line = drawn("path", {d: "M0 5L5 0", stroke: "var(--card)", "stroke-width": 1.1});
@@ -47,7 +47,7 @@ function axisTicks(bins, most) {
   return ticks;
 }
 
-// Dashed lines every `size` of `total` indices, at most 40.
+// Dashed lines after every `size` of `total` indices; none if there would be more than 40.
 function groupLines(size, total, length, make) {
   if (!(size > 1) || size >= total || total / size > 40) return [];
   const lines = [];
@@ -139,11 +139,11 @@ function mapLegend(p) {
                (p.rows / p.group_rows <= 40 ? " (dashed lines)." : "."));
   }
   if (scaleGroup(p) > 1) notes.push("Scales: " + p.scales + " (dashed lines between columns).");
-  if (p.exact) notes.push("An element that has several right values (a code at a rounding boundary, tied choices) may differ here and is no error.");
+  if (p.exact) notes.push("An element with several right values (a code at a rounding boundary, tied choices) may differ here without an error.");
   return node("div", {}, node("div", {class: "legend"}, items), notes.length ? node("p", {class: "soft small"}, notes.join(" ")) : null);
 }
 
-// Bars for error 0, each octave of error over bound, and infinity; heights are logarithms.
+// Bars for error 0, for each octave of error / bound, and for infinity. Heights are logarithmic.
 function histogram(p) {
   const counts = p.counts.split(" ").map(Number);
   let begin = counts.findIndex((n) => n > 0), end = counts.length;
@@ -219,7 +219,7 @@ function picture(p) {
   const shape = p.shape.join(" \u00d7 ") + " " + p.dtype + (p.format === "number" ? "" : ", " + p.format);
   return node("div", {class: "picture"},
     node("h3", {}, "Tensor ", node("code", {}, p.tensor), node("span", {class: "soft"}, " (" + shape + "), in the first wrong launch")),
-    wrong ? null : node("p", {}, "No element is beyond its bound: another check of this tensor failed (a norm, a direction, a mean, or equal bits)."),
+    wrong ? null : node("p", {}, "No element is beyond its bound: another check of this tensor failed (norm, direction, bias, or equal bits)."),
     node("div", {class: "charts"},
       figure(p.exact ? "Elements that differ, by row and column" : "Largest error / bound, by row and column", heatMap(p), mapLegend(p)),
       p.exact ? null : figure("Elements by error / bound (heights are logarithms of counts)", histogram(p)),

@@ -24,16 +24,19 @@ bool has_array(const json& report, const char* name) {
 }
 
 ReportKind kind_of_report(const std::string& path, const json& report) {
-  if (!report.is_object()) refuse_report(path, "no report of plumb: it is no JSON object");
+  if (!report.is_object()) refuse_report(path, "not a report of plumb: not a JSON object");
   if (has_array(report, "cases") && report.contains("outcomes")) return ReportKind::run;
   if (has_array(report, "faults") && has_array(report, "clean")) return ReportKind::faults;
   if (report.contains("trace") && has_array(report, "wrong")) return ReportKind::judge;
-  refuse_report(path,
-                "no report of plumb run (members cases, outcomes), plumb faults (faults, clean) or "
-                "plumb judge (trace, wrong)");
+  if (has_array(report, "cases") && report.contains("before") && report.contains("after"))
+    return ReportKind::goldens;
+  refuse_report(
+      path,
+      "not a report of plumb run (members cases, outcomes), plumb faults (faults, clean), "
+      "plumb judge (trace, wrong) or plumb golden diff (cases, before, after)");
 }
 
-// Texts without which an entry of a list has no name.
+// Requires these text members in each entry of a list. Without them an entry has no name.
 void require_texts(const ReadReport& report, const char* list,
                    std::initializer_list<const char*> names) {
   std::size_t i = 0;
@@ -67,6 +70,7 @@ ReadReport parse_report(const std::string& path, const std::string& text) {
     case ReportKind::run: require_texts(report, "cases", {"case", "platform", "outcome"}); break;
     case ReportKind::faults: require_texts(report, "faults", {"name", "platform"}); break;
     case ReportKind::judge: require_texts(report, "wrong", {"call", "op"}); break;
+    case ReportKind::goldens: require_texts(report, "cases", {"case", "change"}); break;
   }
   return report;
 }

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "tools/html/golden_page.h"
 #include "tools/html/other_pages.h"
 #include "tools/html/run_history.h"
 #include "tools/html/run_page.h"
@@ -24,7 +25,8 @@ std::string file_name(const std::string& path) {
   return slash == std::string::npos ? path : path.substr(slash + 1);
 }
 
-// Texts in the place of @NAME@. What is put in is not searched again: a report may hold such words.
+// Replaces each @NAME@ of the page by its text. Inserted text is not searched again, because a
+// report may contain such words.
 std::string filled(std::string_view page,
                    const std::vector<std::pair<std::string_view, std::string>>& texts) {
   std::string whole;
@@ -89,6 +91,11 @@ std::string report_page(const std::vector<ReadReport>& reports) {
       data["kind"] = "judge";
       data.update(judge_data(last));
       text = judge_as_text(data);
+      break;
+    case ReportKind::goldens:
+      data["kind"] = "goldens";
+      data.update(goldens_data(last));
+      text = goldens_as_text(data);
       break;
   }
   return filled(

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
@@ -12,6 +11,7 @@
 #include <set>
 #include <utility>
 
+#include "tools/html/golden_page.h"
 #include "tools/html/other_pages.h"
 
 namespace plumb::tools {
@@ -21,8 +21,8 @@ namespace {
 using nlohmann::json;
 using nlohmann::ordered_json;
 
-constexpr std::size_t kMostName = 300;   // bytes of a case's name
-constexpr std::size_t kMostText = 2000;  // bytes of a line
+constexpr std::size_t kMostName = 300;   // limit of a case's name, in bytes
+constexpr std::size_t kMostText = 2000;  // limit of a line, in bytes
 constexpr std::size_t kLinesOfFailure = 40, kMostFailures = 4, kMostTensors = 12,
                       kPicturesOfCase = 4, kFindingsOfCase = 100;
 constexpr std::size_t kMostNoScript = 300'000;
@@ -31,16 +31,8 @@ bool needs_details(const std::string& outcome) {
   return outcome == "failed" || outcome == "untrusted" || outcome == "known_bug";
 }
 
-// Numbers as they are, and what JSON has no number for ("inf") as text.
-ordered_json value_in(const json& object, const char* name) {
-  const auto found = object.find(name);
-  if (found == object.end()) return nullptr;
-  if (found->is_number()) return *found;
-  return found->is_string() ? ordered_json(clipped(found->get<std::string>(), 40))
-                            : ordered_json(nullptr);
-}
-
-// Four digits: a page shows no more, and thousands of margins take half the room.
+// Rounds to four digits, which halves the size of thousands of margins. The page shows no more
+// digits.
 ordered_json short_number(const json& object, const char* name) {
   ordered_json value = value_in(object, name);
   if (!value.is_number_float()) return value;
@@ -67,7 +59,7 @@ ordered_json lines_in(const json& object, const char* name) {
   return lines;
 }
 
-// "3-6, 9" of an array of numbers.
+// Text such as "3-6, 9" for an array of numbers.
 std::string ranges_in(const json& object, const char* name) {
   std::string text;
   std::int64_t begin = 0, last = 0;
@@ -120,7 +112,8 @@ ordered_json failure_details(const json& failure) {
   return data;
 }
 
-// Only what a picture consists of, so that a strange report cannot make a strange page.
+// Copies only the known members of a picture, with limits, so that a malformed report cannot break
+// the page.
 ordered_json picture_details(const json& one) {
   constexpr std::size_t kCells = 64, kWorst = 12;
   ordered_json data{{"shape", ordered_json::array()},
@@ -156,7 +149,7 @@ ordered_json picture_details(const json& one) {
 
 ordered_json details_of(const json& one) {
   ordered_json data{{"reproduce", clipped(json_text(one, "reproduce"), 2 * kMostText)}};
-  for (const char* name : {"diagnosis", "right_if", "passes_if", "point", "dump"}) {
+  for (const char* name : {"signature", "diagnosis", "right_if", "passes_if", "point", "dump"}) {
     if (const std::string text = json_text(one, name); !text.empty())
       data[name] = clipped(text, kMostText);
   }
@@ -189,39 +182,26 @@ ordered_json margins_of(const json& one) {
   return margins;
 }
 
-ordered_json golden_of(const json& one) {
+ordered_json golden_of(const json& one, std::size_t& room) {
   const json& golden = json_object(one, "golden");
   const std::string agreement = json_text(golden, "agreement");
   if (agreement.empty()) return nullptr;
   ordered_json data{{"agreement", clipped(agreement, 40)}};
   if (const std::string other = json_text(golden, "other_toolchain"); !other.empty())
     data["toolchain"] = clipped(other, kMostName);
-  for (const json& drift : json_array(golden, "drift")) {
-    if (data.contains("drift") && data["drift"].size() == kMostTensors) break;
-    data["drift"].push_back({{"tensor", clipped(json_text(drift, "tensor"), kMostName)},
-                             {"rows_moved", value_in(drift, "rows_moved")},
-                             {"rows", value_in(drift, "rows")},
-                             {"elements_moved", value_in(drift, "stored_elements_moved")},
-                             {"ulp", value_in(drift, "ulp")},
-                             {"of_bound", value_in(drift, "of_bound")},
-                             {"where", clipped(json_text(drift, "where"), kMostName)}});
-  }
+  if (ordered_json drifts = moved_tensors(golden, room); !drifts.empty())
+    data["drift"] = std::move(drifts);
   return data;
 }
 
-// Failures alike but for numbers have one key. The first of each key come first.
+// Key of a group of failures, as plumb run groups them. Reports of earlier versions have no
+// signature: then all failures of an op are one group.
 std::string likeness(const json& one) {
-  const json& failures = json_array(one, "failures");
-  std::string line = json_text(one, "reason");
-  if (!failures.empty()) {
-    const json& lines = json_array(failures.front(), "lines");
-    if (!lines.empty() && lines.front().is_string()) line = lines.front().get<std::string>();
-  }
-  std::erase_if(line, [](unsigned char c) { return std::isdigit(c) != 0; });
-  return part_of_case(json_text(one, "case"), 0) + " " + line.substr(0, 60);
+  const std::string signature = json_text(one, "signature");
+  return signature.empty() ? part_of_case(json_text(one, "case"), 0) : signature;
 }
 
-// The order in which failures get room: the first three of each kind, then the others.
+// Order in which failures get space for details: the first three of each kind, then the others.
 std::vector<std::size_t> order_of_details(const json& cases) {
   std::map<std::string, int> seen;
   std::vector<std::size_t> first, others;
@@ -246,6 +226,14 @@ std::string clipped(const std::string& text, std::size_t most) {
   std::size_t end = most;
   while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
   return fmt::format("{}… ({} more bytes)", text.substr(0, end), text.size() - end);
+}
+
+ordered_json value_in(const json& object, const char* name) {
+  const auto found = object.find(name);
+  if (found == object.end()) return nullptr;
+  if (found->is_number()) return *found;
+  return found->is_string() ? ordered_json(clipped(found->get<std::string>(), 40))
+                            : ordered_json(nullptr);
 }
 
 std::string part_of_case(const std::string& id, int which) {
@@ -281,6 +269,7 @@ ordered_json run_data(const ReadReport& report) {
   ordered_json data{{"run", run_members(report.json)}, {"platforms", ordered_json::array()}};
   std::map<std::string, std::size_t> platforms;
   ordered_json all = ordered_json::array();
+  std::size_t golden_room = kDriftBytes;
   for (const json& one : cases) {
     const std::string id = json_text(one, "case"), platform = json_text(one, "platform");
     const auto [at, is_new] = platforms.emplace(platform, platforms.size());
@@ -294,7 +283,7 @@ ordered_json run_data(const ReadReport& report) {
       brief["reason"] = clipped(reason, kMostName);
     if (ordered_json margins = margins_of(one); !margins.empty())
       brief["margins"] = std::move(margins);
-    if (ordered_json golden = golden_of(one); !golden.is_null())
+    if (ordered_json golden = golden_of(one, golden_room); !golden.is_null())
       brief["golden"] = std::move(golden);
     all.push_back(std::move(brief));
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a page holds of a run: every case in short, and as many failures in full as have room.
+// Data of a page about a run: every case in short, and details of as many failures as fit.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -11,23 +11,26 @@
 
 namespace plumb::tools {
 
-// Bytes of JSON that the details of all failures of a page may take together.
+// Limit in bytes of JSON for the details of all failures of a page.
 inline constexpr std::size_t kDetailBytes = 2'400'000;
 
-// A text of at most `most` bytes, whole characters of UTF-8; how much is missing stands at its end.
+// At most `most` bytes of the text, cut between UTF-8 characters. The end says how much is missing.
 std::string clipped(const std::string& text, std::size_t most);
 
-// The op, row or scenario of "op/row/scenario": part 0, 1 or 2.
+// A number as it is. Values that JSON has no number for ("inf") stay text.
+nlohmann::ordered_json value_in(const nlohmann::json& object, const char* name);
+
+// Part of "op/row/scenario": 0 op, 1 row, 2 scenario.
 std::string part_of_case(const std::string& id, int which);
 
-// "run", "platforms", "cases" and "details_left_out" of a report of plumb run.
+// Members "run", "platforms", "cases" and "details_left_out", from a report of plumb run.
 nlohmann::ordered_json run_data(const ReadReport& report);
 
-// Members of a report that say what was run: simple ones of the report itself, and those of "run"
-// and "plugin". A list of [name, text].
+// A list of [name, text] that says what was run: the simple members of the report, and the members
+// of its "run" and "plugin".
 nlohmann::ordered_json run_members(const nlohmann::json& report);
 
-// The failures of a report as lines of text, without markup.
+// Failures of a report as lines of plain text, without markup.
 std::string failures_as_text(const nlohmann::ordered_json& data);
 
 }  // namespace plumb::tools

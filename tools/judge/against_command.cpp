@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// plumb judge --against: two traces of an engine, compared call by call and row by row.
+// plumb judge --against: compares two traces of an engine call by call and row by row.
 #include "tools/judge/against_command.h"
 
 #include <fmt/format.h>
@@ -64,7 +64,7 @@ std::vector<trace::RowDigests> ask_rows(const trace::TraceOutline& outline,
   return rows;
 }
 
-// All matched calls and rows that wrote other bits, in the order of A.
+// Compares all matched calls and rows that wrote different bits, in the order of A.
 void compare_pairs(const trace::TraceOutline& a, const trace::TraceOutline& b,
                    const trace::Matching& matching, int jobs, AgainstReport& report) {
   std::vector<trace::PairRequest> requests;
@@ -121,8 +121,9 @@ int against_command(const JudgeArguments& arguments, int jobs) {
   }
   if (report.exit_code() != 2) return report.exit_code();
   const std::string what = fmt::format("{} and {}", arguments.path, arguments.against);
-  if (report.matched() == 0) throw std::runtime_error(what + ": no call or row read the same bits");
-  throw std::runtime_error(fmt::format("{}: {} calls wrote other bits, and plumb cannot judge them",
+  if (report.matched() == 0)
+    throw std::runtime_error(what + ": no call or row of the two traces read the same bits");
+  throw std::runtime_error(fmt::format("{}: {} calls wrote other bits and could not be judged",
                                        what, report.not_judged()));
 }
 

@@ -32,11 +32,10 @@ std::string tensor_text(const cases::TensorDifference& tensor) {
                      tensor.rows, tensor.first);
 }
 
-// How far the results are apart, in units of what two right ones may be.
+// The largest difference, in units of the largest difference that two right results may have.
 std::string distance_text(const DifferentPair& pair) {
   const trace::PairReport& report = pair.report;
-  if (!pair.judged())
-    return fmt::format("plumb cannot say how much may differ: {}", report.not_judged);
+  if (!pair.judged()) return fmt::format("not judged: {}", report.not_judged);
   if (!report.a_wrong.empty() || !report.b_wrong.empty()) {
     std::string text;
     if (!report.a_wrong.empty()) text += "A is wrong: " + report.a_wrong;
@@ -48,11 +47,12 @@ std::string distance_text(const DifferentPair& pair) {
   for (const cases::TensorDifference& tensor : report.tensors) {
     if (largest == nullptr || tensor.of_bound > largest->of_bound) largest = &tensor;
   }
-  if (largest == nullptr) return "they differ only in elements or an order that the op leaves open";
-  if (largest->of_bound < 0) return "both are right: the op leaves this choice open";
-  return fmt::format("{} what two right results may differ: {:.3g} of it, {} {}",
-                     pair.beyond() ? "beyond" : "within", largest->of_bound, largest->tensor,
-                     largest->largest);
+  if (largest == nullptr)
+    return "the difference is allowed: the op does not define these elements or their order";
+  if (largest->of_bound < 0) return "both are right: the op allows either choice";
+  return fmt::format(
+      "{} the largest difference of two right results: {:.3g} × this difference, {} {}",
+      pair.beyond() ? "beyond" : "within", largest->of_bound, largest->tensor, largest->largest);
 }
 
 std::string pair_text(const DifferentPair& pair) {
@@ -81,7 +81,7 @@ ordered_json json_of_tensor(const cases::TensorDifference& tensor) {
                     {"rows", tensor.rows},
                     {"rows_differ", tensor.rows_differ},
                     {"first", tensor.first}};
-  // JSON has no infinity.
+  // JSON has no infinity, so the member is left out.
   if (tensor.of_bound >= 0 && std::isfinite(tensor.of_bound)) json["of_bound"] = tensor.of_bound;
   if (!tensor.largest.empty()) json["largest"] = tensor.largest;
   return json;
@@ -165,8 +165,8 @@ std::string AgainstReport::table_text(const Style& style) const {
   return text;
 }
 
-// Which tensor was the first with other bits. If no matched call before it wrote other bits, an
-// unrecorded kernel did, or the requests are others.
+// Names the first call that read other bits in the two traces, and the tensors concerned. If no
+// earlier matched call wrote other bits, an unrecorded kernel did, or the requests differ.
 std::string AgainstReport::carried_text() const {
   if (!first_carried_) return "";
   const trace::CallOutline& a = outline_at(a_, first_carried_->a);
@@ -180,7 +180,7 @@ std::string AgainstReport::carried_text() const {
       "carried: {} calls read other bits than the call at the same place in B. The "
       "first is {}: {}\n",
       total_.carried, place_of(a.place),
-      names.empty() ? "its numbers differ" : fmt::format("{}", fmt::join(names, ", ")));
+      names.empty() ? "other integers or reals" : fmt::format("{}", fmt::join(names, ", ")));
 }
 
 std::string AgainstReport::text(const Style& style) const {
@@ -189,7 +189,7 @@ std::string AgainstReport::text(const Style& style) const {
     text += style.paint("FIRST DIFFERENT BITS", "33;1") + "  " + pair_text(different_.front());
   }
   if (first_beyond_ && *first_beyond_ != 0) {
-    text += style.paint("FIRST BEYOND TWO RIGHT RESULTS", "31;1") + "  " +
+    text += style.paint("FIRST DIFFERENCE THAT TWO RIGHT RESULTS CANNOT HAVE", "31;1") + "  " +
             pair_text(different_[*first_beyond_]);
   }
   if (!text.empty()) text += "\n";

@@ -48,8 +48,8 @@ std::string ChainSummary::failure_text(const Style& style) const {
   const trace::BrokenChain& chain = *first_certain_;
   return style.paint("FIRST BROKEN CHAIN", "31;1") +
          fmt::format(
-             "  {}\n      {} holds other bytes than {} had after call {}, {}, which wrote this "
-             "memory last: {}\n",
+             "  {}\n      {} differs from {} after call {}, {}, the last recorded write of this "
+             "memory: {}\n",
              place_of(chain.reader), chain.read, chain.wrote, chain.writer.index,
              chain.writer.kind(), difference_of(chain));
 }
@@ -64,7 +64,8 @@ std::string ChainSummary::text() const {
   if (uncertain == 0) return text;
   const trace::BrokenChain& chain = *first_uncertain_;
   return text + fmt::format(
-                    "        {} of them in steps that may have unrecorded writes: no failure. The "
+                    "        {} of them in steps that may have unrecorded writes, so they do not "
+                    "fail. The "
                     "first is {} of call {} ({}): {}\n",
                     uncertain, chain.read, call_id(chain.reader), chain.reader.kind(),
                     difference_of(chain));

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// plumb judge: the calls of a trace, judged in worker processes and reported in the order in which
-// they happened.
+// plumb judge: judges the calls of a trace in worker processes and reports them in the order in
+// which they ran.
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
-#include <csignal>
 #include <thread>
 #include <tuple>
 
@@ -39,9 +38,9 @@ using trace::CallsAnswer;
 using trace::CallsRequest;
 
 constexpr std::int64_t kCallsAtOnce = 16;
-constexpr double kVerdictBudget = 0.25e9;  // ns of one thread for a call
+constexpr double kVerdictBudget = 0.25e9;  // ns of one thread per call
 
-// A file of a step, and what it holds.
+// The file of one step of one rank, and its number of calls.
 struct TraceFile {
   std::string path;
   std::int64_t rank = 0, step = 0, calls = 0;
@@ -72,7 +71,7 @@ std::vector<TraceFile> read_files(const std::vector<std::string>& paths, int job
   return files;
 }
 
-// "0/3/41"
+// Parsed from "rank/step/number", as "0/3/41".
 struct CallId {
   std::int64_t rank = 0, step = 0, index = 0;
 };
@@ -119,7 +118,7 @@ std::vector<CallsRequest> requests_for(const std::vector<TraceFile>& files,
   return requests;
 }
 
-// Of all calls: a chosen call has no others to be compared with.
+// Chains are checked over all calls. A single chosen call has no others to compare with.
 void check_chains_of(const std::vector<TraceFile>& files, int jobs, TraceSummary& summary) {
   std::vector<trace::ChainRequest> requests;
   for (const TraceFile& file : files) requests.push_back({file.path});
@@ -148,13 +147,13 @@ void write_reports(const JudgeArguments& arguments, const TraceSummary& summary,
   if (!arguments.junit.empty()) write_file(arguments.junit, summary.junit());
 }
 
-// What is wrong, as soon as it is known.
+// Prints a wrong call as soon as it is known.
 void tell(const CallReport& call) {
   if (!call.failed() && call.non_finite.empty()) return;
   put_at_once(fmt::format("WRONG  {}\n{}", place_of(call), call_text(call)));
 }
 
-// A judgement of a trace: of all its files at once, or of new ones as they come.
+// Judges the files of a trace: all at once, or new ones as they come.
 class TraceJudgement {
  public:
   explicit TraceJudgement(const JudgeArguments& arguments, int jobs)
@@ -176,7 +175,7 @@ class TraceJudgement {
     if (arguments_.call.empty()) check_chains_of(files, jobs_, summary_);
   }
 
-  // The file of a call's step.
+  // The file with the step of a call.
   const std::string& path_of(const CallReport& call) const {
     return paths_.at({call.rank, call.step});
   }
@@ -192,7 +191,7 @@ class TraceJudgement {
   std::map<std::pair<std::int64_t, std::int64_t>, std::string> paths_;  // by rank and step
 };
 
-// Says why on stderr if there is nothing to write.
+// Prints the reason to stderr if there is nothing to write.
 void write_repro(const std::string& path, const TraceJudgement& judgement) {
   const CallReport* const wrong = judgement.summary().first_wrong();
   std::string why = "no call is wrong";
@@ -229,7 +228,8 @@ int extract(const JudgeArguments& arguments, int jobs) {
   throw UsageError("the trace has no call " + arguments.extract);
 }
 
-// Ctrl-C is how a reader ends this: no interruption. Throws UsageError if no file came.
+// Judges files as they come. Ctrl-C is the normal way to end this, so it is not reported as an
+// interruption. Throws UsageError if no file came.
 void follow(const JudgeArguments& arguments, TraceJudgement& judgement) {
   try {
     follow_files(arguments.path, *arguments.follow,
@@ -253,7 +253,6 @@ void check_words(const JudgeArguments& arguments) {
 }  // namespace
 
 int judge_command(const JudgeArguments& arguments) {
-  std::signal(SIGPIPE, SIG_IGN);  // whoever reads the text may stop reading
   const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   const int jobs = arguments.jobs > 0 ? arguments.jobs : cores;
   reference::set_thread_count(std::max(1, cores / jobs));

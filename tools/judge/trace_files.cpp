@@ -24,7 +24,7 @@ bool is_step_file(const fs::path& path) {
   return name.starts_with("step-") && name.ends_with(".h5");
 }
 
-// The folder itself and those of the ranks in it.
+// The folder and its subfolders of ranks.
 std::vector<fs::path> folders_of(const std::string& path) {
   std::vector<fs::path> folders{path};
   std::error_code trouble;
@@ -64,7 +64,8 @@ std::vector<std::string> files_of(const std::string& path) {
   if (!fs::is_directory(path, trouble)) throw UsageError(path + ": No such file or directory");
   std::vector<std::string> files = step_files_in(folders_of(path));
   if (files.empty()) {
-    throw UsageError(path + ": no trace: neither it nor a folder rank-* in it has a step-*.h5");
+    throw UsageError(path +
+                     ": not a trace: no step-*.h5 in this folder or in a folder rank-* of it");
   }
   return files;
 }
@@ -80,7 +81,7 @@ void follow_files(const std::string& path, double idle,
   auto last = Clock::now();
   while (process::Interrupts::signal() == 0) {
     const std::vector<fs::path> folders = folders_of(path);
-    const bool finished = is_finished(folders);  // before the last look for files
+    const bool finished = is_finished(folders);  // before the last listing
     std::vector<std::string> files = step_files_in(folders);
     std::erase_if(files, [&](const std::string& file) { return !known.insert(file).second; });
     if (!files.empty()) {

@@ -17,9 +17,9 @@ namespace {
 using cases::Observation;
 using cases::SeparatingValue;
 
-// A number of a row, or something that holds or does not, by its name in a report.
+// A numeric or yes/no property of a row, with its name in reports.
 struct Property {
-  bool is_number = false;  // else it holds (1) or does not (0)
+  bool is_number = false;  // false: the value is 1 (true) or 0 (false)
   std::string name;
 
   auto operator<=>(const Property&) const = default;
@@ -28,14 +28,14 @@ using Properties = std::map<Property, double>;
 
 constexpr std::int64_t kMultiples[] = {2, 4, 8, 16};
 
-// A row's numbers, and which of them are multiples of the widths that kernels load.
+// Adds a row's numbers, and whether they are multiples of the vector widths of kernels.
 void add_integers(const cases::Row& row, const std::set<std::string>& names, Properties& all) {
   for (const std::string& name : names) {
     const auto found = row.integers.find(name);
     const std::int64_t value = found == row.integers.end() ? 0 : found->second;
     all[{true, name}] = static_cast<double>(value);
     for (const std::int64_t multiple : kMultiples) {
-      all[{false, fmt::format("where {} is no multiple of {}", name, multiple)}] =
+      all[{false, fmt::format("where {} is not a multiple of {}", name, multiple)}] =
           value % multiple != 0;
     }
   }
@@ -50,7 +50,7 @@ void add_words(const cases::Row& row, Properties& all) {
   }
 }
 
-// How its tensors lie in memory.
+// Adds properties of the memory layout of the row's tensors.
 void add_layout(const cases::Case& which, const std::string& platform, Properties& all) {
   const auto problem =
       which.op->make_problem(which.row, device::open_device(platform)->properties());
@@ -61,20 +61,20 @@ void add_layout(const cases::Case& which, const std::string& platform, Propertie
     all[{false, fmt::format("where {} has gaps between its rows", spec.name)}] =
         tensor.extent() > tensor.elements();
     for (const std::int64_t multiple : kMultiples) {
-      all[{false, fmt::format("where the row stride of {} is no multiple of {}", spec.name,
+      all[{false, fmt::format("where the row stride of {} is not a multiple of {}", spec.name,
                               multiple)}] = spec.strides.front() % multiple != 0;
     }
   }
 }
 
 struct JudgedRow {
-  const JudgedCase* first;  // of its cases
+  const JudgedCase* first;  // one of the row's cases
   bool failed = false;
   Properties properties = {};
 };
 using JudgedRows = std::map<std::string, JudgedRow>;
 
-// A row fails if one of its cases does.
+// A row counts as failed if one of its cases failed.
 JudgedRows rows_of(const std::vector<JudgedCase>& cases) {
   JudgedRows rows;
   for (const JudgedCase& one : cases) {
@@ -95,18 +95,18 @@ void add_properties(JudgedRows& rows) {
   }
 }
 
-// Whether a separating value is possible at all.
+// Whether there are enough failures and passes for a separating value.
 template <class Judged, class Failed>
 bool has_both_sides(const Judged& judged, const Failed& failed) {
   const auto failures = std::ranges::count_if(judged, failed);
   return std::min<std::int64_t>(failures, std::ssize(judged) - failures) >= cases::kLeastOnEachSide;
 }
 
-// From the plainest statement on.
+// Rank of a property: plainer statements come first.
 int order_of(const Property& property) {
   if (property.name.find("gaps between") != std::string::npos) return 0;
   if (property.is_number) return 2;
-  return property.name.find("no multiple") == std::string::npos ? 1 : 3;
+  return property.name.find("not a multiple") == std::string::npos ? 1 : 3;
 }
 
 std::string sentence(const Property& property, const SeparatingValue& found) {
@@ -126,7 +126,7 @@ std::string sentence(const Property& property, const SeparatingValue& found) {
 
 std::string row_contrast(const std::vector<JudgedCase>& cases) {
   JudgedRows rows = rows_of(cases);
-  // Layouts need the tensors of every row.
+  // Computing layouts needs the tensors of every row, so it is skipped if it cannot help.
   if (!has_both_sides(rows, [](const auto& row) { return row.second.failed; })) return "";
   add_properties(rows);
   std::set<Property> properties;
@@ -150,7 +150,7 @@ std::string row_contrast(const std::vector<JudgedCase>& cases) {
   return best;
 }
 
-// Of one dimension of a case's name: all cases of one value fail, and no others.
+// Finds a scenario, or a platform, for which all cases fail, while all other cases pass.
 std::string value_contrast(const std::vector<JudgedCase>& cases,
                            const std::string& (*value_of)(const JudgedCase&)) {
   std::set<std::string> values;

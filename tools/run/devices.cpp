@@ -24,7 +24,7 @@ std::vector<std::string> split(const std::string& text) {
   return words;
 }
 
-// What the variable of the vendor's runtime leaves visible already; else the numbers of all.
+// Devices that the vendor's environment variable makes visible, or else all device numbers.
 std::vector<std::string> all_devices(const std::string& platform) {
   const char* visible =
       std::getenv(platform.starts_with("hip-") ? "HIP_VISIBLE_DEVICES" : "CUDA_VISIBLE_DEVICES");
@@ -53,14 +53,14 @@ std::vector<std::string> devices_named(const std::string& text,
   }
   const auto real = std::ranges::find_if(platforms, is_real);
   if (real == platforms.end()) {
-    throw UsageError("--devices is for GPUs: no selected platform is one that is here");
+    throw UsageError("--devices is for GPUs: no selected platform is a GPU of this machine");
   }
   const std::vector<std::string> all = all_devices(*real);
   if (text == "all") return all;
   for (const std::string& one : devices) {
     if (std::ranges::find(all, one) != all.end()) continue;
     throw UsageError(
-        fmt::format("--devices {}: here are the devices {}", text, fmt::join(all, ", ")));
+        fmt::format("--devices {}: this machine has the devices {}", text, fmt::join(all, ", ")));
   }
   return devices;
 }

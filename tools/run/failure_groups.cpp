@@ -4,12 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <functional>
 #include <map>
 #include <string_view>
 #include <utility>
 
+#include "cases/judge/line_kind.h"
 #include "cases/tensors/sort_by.h"
 #include "tools/run/case_contrast.h"
 
@@ -18,30 +18,15 @@ namespace plumb::tools {
 namespace {
 
 using cases::Outcome;
+using cases::without_numbers;
 
 constexpr std::size_t kWidth = 100;
-constexpr std::size_t kMostLines = 6;  // of one group's cases
-
-// Up to the first semicolon, with # for each number: rows, values and sizes differ between cases.
-std::string without_numbers(std::string_view line) {
-  std::string kind;
-  bool in_word = false, in_number = false;
-  for (const char c : line.substr(0, line.find(';'))) {
-    const bool digit = std::isdigit(static_cast<unsigned char>(c)) != 0;
-    const bool letter = std::isalpha(static_cast<unsigned char>(c)) != 0 || c == '_';
-    const bool goes_on = digit || c == '.' || c == '-' || c == '+' || c == 'e';
-    if (in_number && goes_on) continue;
-    in_number = digit && !in_word;  // not the digits of a name such as fp8
-    kind += in_number ? '#' : c;
-    in_word = letter || (digit && in_word);
-  }
-  return kind;
-}
+constexpr std::size_t kMostLines = 6;  // limit of lines with the cases of a group
 
 bool is_cause(const std::string& diagnosis) { return diagnosis.starts_with("looks like: "); }
 
-// "out: wrong values" for elements, norms and directions of one tensor. Bits that have to repeat
-// and do not are another kind: "out: replay differs from eager".
+// Elements, norms and directions of one tensor are one kind: "out: wrong values". Bits that should
+// repeat and do not are another: "out: replay differs from eager".
 std::string kind_of(const Finished& failure) {
   const cases::CaseResult& result = failure.result;
   if (result.failures.empty() || result.failures.front().lines.empty()) return result.reason;
@@ -52,14 +37,15 @@ std::string kind_of(const Finished& failure) {
   }
   const std::string& line = first.lines.front();
   if (line.find(" differs from ") != std::string::npos) {
-    return without_numbers(line.substr(0, line.find(" in row")));
+    const std::string kind = without_numbers(line);
+    return kind.substr(0, kind.find(" in #"));
   }
   if (!first.reports.empty()) return first.reports.front().tensor + ": wrong values";
   return without_numbers(line);
 }
 
-// The first of the names of a diagnosis: others leave the same in this case, and may not in the
-// next one.
+// First fault named in a diagnosis. Other named faults look the same in this case but may not in
+// the next one.
 std::string cause_of(const Finished& failure) {
   const std::string& diagnosis = failure.result.diagnosis;
   if (!is_cause(diagnosis)) return "";
@@ -92,7 +78,8 @@ std::string case_lines(const std::vector<const Finished*>& failures) {
   return text + "        " + line + "\n";
 }
 
-// The group's cases beside those of its op that passed. Rows that failed otherwise say nothing.
+// Compares the group's cases with the passed cases of its op. Rows that failed in another way are
+// left out.
 std::string contrast_of(const FailureGroup& group, const std::vector<Finished>& all,
                         const std::vector<Task>& tasks) {
   std::vector<JudgedCase> judged;
@@ -106,7 +93,7 @@ std::string contrast_of(const FailureGroup& group, const std::vector<Finished>& 
   return judged.size() > group.failures.size() ? case_contrast(judged) : "";
 }
 
-// What the group's cases say of what fails in them, the commonest statements first.
+// Contrast statements of the group's cases, the most frequent first.
 std::string statements_of(const FailureGroup& group) {
   constexpr std::size_t kMostStatements = 2;
   struct Statement {

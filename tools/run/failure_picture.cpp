@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "cases/judge/right_values.h"
+#include "tools/run/report_number.h"
 
 namespace plumb::tools {
 
@@ -33,7 +34,7 @@ int level_of(double ratio) {
   if (ratio == 0) return 0;
   if (!(ratio < std::numeric_limits<double>::infinity())) return kLast;
   const int level = kBoundLevel + static_cast<int>(std::ceil(2 * std::log2(ratio)));
-  // A ratio next to 1 is on the side that it is on, whatever the logarithm rounds to.
+  // A ratio close to 1 stays on its side of the bound, however the logarithm rounds.
   return ratio <= 1 ? std::clamp(level, 1, kBoundLevel)
                     : std::clamp(level, kBoundLevel + 1, kLast - 1);
 }
@@ -44,7 +45,7 @@ double ratio_of(double got, double centre, double bound) {
   return std::isnan(ratio) ? std::numeric_limits<double>::infinity() : ratio;
 }
 
-// Adds up the elements of a tensor.
+// Collects the elements of a tensor into a picture.
 class PictureMaker {
  public:
   PictureMaker(const Expectation& one, bool exact) : one_(one), stored_(*one.stored) {
@@ -63,7 +64,7 @@ class PictureMaker {
     if (!exact) picture_.counts.assign(kOctaves, 0);
   }
 
-  // of(row, column): expected and bound of a promised element.
+  // `of(row, column)` returns expected value and bound of a promised element.
   void add_all(const auto& of) {
     for (std::int64_t row = 0; row < stored_.rows(); ++row) {
       const bool promised = cases::is_promised(one_.promised, row);
@@ -94,7 +95,7 @@ class PictureMaker {
   }
 
  private:
-  // Every 2^n-th element of a long list, in order.
+  // Keeps every 2^n-th element of a long list, in order.
   struct Sampled {
     std::vector<std::pair<double, double>> pairs = {};
     std::int64_t seen = 0, every = 1;
@@ -162,12 +163,12 @@ class PictureMaker {
   const HostTensor& stored_;
   TensorPicture picture_;
   std::int64_t high_ = 0, wide_ = 0;
-  std::vector<int> levels_;  // -1: nothing compared
+  std::vector<int> levels_;  // -1: nothing compared in the cell
   Sampled wrong_, right_;
   std::map<std::int64_t, Mismatch> worst_of_row_;
 };
 
-// Codes, integers and bits. False if the expectation has no values.
+// Adds codes, integers or bits. False if the expectation has no values.
 bool add_bits(const Expectation& one, PictureMaker& maker) {
   cases::TensorSet judged;
   judged.add(*one.stored);
@@ -186,11 +187,6 @@ bool add_bits(const Expectation& one, PictureMaker& maker) {
 }
 
 bool has_origin(const Expectation& one) { return one.stored->spec().origin != nullptr; }
-
-nlohmann::ordered_json picture_number(double value) {
-  if (std::isfinite(value)) return value;
-  return std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
-}
 
 }  // namespace
 
@@ -256,10 +252,10 @@ nlohmann::ordered_json to_json(const TensorPicture& picture) {
   json["worst"] = nlohmann::ordered_json::array();
   for (const Mismatch& one : picture.worst) {
     json["worst"].push_back({{"at", one.coordinates},
-                             {"expected", picture_number(one.expected)},
-                             {"got", picture_number(one.got)},
-                             {"bound", picture_number(one.bound)},
-                             {"ratio", picture_number(one.ratio)}});
+                             {"expected", report_number(one.expected)},
+                             {"got", report_number(one.got)},
+                             {"bound", report_number(one.bound)},
+                             {"ratio", report_number(one.ratio)}});
   }
   json["wrong_values"] = picture.wrong_values;
   json["right_values"] = picture.right_values;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// plumb merge: the reports of all shards of a run as the report of the run.
+// plumb merge: combines the reports of all shards of a run into one report.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -30,30 +30,23 @@ struct ReportOfPart {
   RunReport report;
 };
 
-std::string origin_text(const RunReport& report, const std::string& name) {
-  for (const auto& [key, text] : report.origin) {
-    if (key == name) return text;
-  }
-  return "";
-}
-
-// Verdicts of one run: of one plumb, one tier, one seed, one plug-in.
+// Requires that both reports have the same version and commit of plumb, tier, seed and plug-in.
 void check_alike(const ReportOfPart& a, const ReportOfPart& b) {
   const auto require = [&](const char* what, const std::string& first, const std::string& second) {
     if (first == second) return;
     throw UsageError(
-        fmt::format("merge: {} has {} \"{}\", and {} \"{}\"", a.path, what, first, b.path, second));
+        fmt::format("merge: {} has {} {}, and {} {}", a.path, what, first, b.path, second));
   };
   require("tier", a.report.tier, b.report.tier);
   require("seed", fmt::to_string(a.report.seed), fmt::to_string(b.report.seed));
   for (const char* name : {"plumb", "commit", "plugin_digest"}) {
-    require(name, origin_text(a.report, name), origin_text(b.report, name));
+    require(name, text_of(a.report.origin, name), text_of(b.report.origin, name));
   }
 }
 
 void check_whole(const ReportOfPart& one) {
   if (one.report.interruption) {
-    throw UsageError(fmt::format("merge: {}: {}; plumb run --resume goes on with it", one.path,
+    throw UsageError(fmt::format("merge: {}: {}; plumb run --resume continues it", one.path,
                                  text_of(*one.report.interruption, one.report.all.size())));
   }
   const auto& share = one.report.share;
@@ -63,12 +56,13 @@ void check_whole(const ReportOfPart& one) {
   }
 }
 
-// All shards of one division, each once.
+// Requires that the reports are all shards of one division, each once.
 void check_shards(const std::vector<ReportOfPart>& reports, std::size_t total) {
   std::map<std::size_t, std::string> paths;
   for (const auto& [path, report] : reports) {
     if (!report.share || report.share->total != total) {
-      throw UsageError(fmt::format("merge: {} is no shard of {}, as another file is", path, total));
+      throw UsageError(
+          fmt::format("merge: {} is not a shard of {}, but another file is", path, total));
     }
     const auto [known, is_new] = paths.emplace(report.share->index, path);
     if (is_new) continue;
@@ -82,7 +76,7 @@ void check_shards(const std::vector<ReportOfPart>& reports, std::size_t total) {
   }
 }
 
-// In the order of the whole run, or, of reports that are no shards, in the order of the files.
+// Cases in the order of the whole run. If the reports are not shards: in the order of the files.
 std::vector<Finished> cases_of_all(std::vector<ReportOfPart>& reports) {
   std::map<std::size_t, Finished> by_number;
   std::set<std::pair<std::string, std::string>> seen;
@@ -90,14 +84,15 @@ std::vector<Finished> cases_of_all(std::vector<ReportOfPart>& reports) {
     for (std::size_t i = 0; i < report.all.size(); ++i) {
       Finished& one = report.all[i];
       if (!seen.emplace(one.result.id, one.result.platform).second) {
-        throw UsageError(fmt::format("merge: {} has {} {}, as a file before it has", path,
+        throw UsageError(fmt::format("merge: {} has {} {}, like an earlier file", path,
                                      one.result.id, one.result.platform));
       }
       const std::size_t number = report.share ? report.share->numbers[i] : by_number.size();
       if (!by_number.emplace(number, std::move(one)).second) {
-        throw UsageError(fmt::format(
-            "merge: {} has the number {} of a file before it: the shards are of other selections",
-            path, number));
+        throw UsageError(
+            fmt::format("merge: {} has the number {} of an earlier file: the shards belong to "
+                        "different selections",
+                        path, number));
       }
     }
   }
@@ -105,21 +100,20 @@ std::vector<Finished> cases_of_all(std::vector<ReportOfPart>& reports) {
   for (auto& [number, one] : by_number) {
     if (number != all.size()) {
       throw UsageError(fmt::format(
-          "merge: no file has case number {}: the shards are of other selections", all.size()));
+          "merge: no file has case number {}: the shards belong to different selections",
+          all.size()));
     }
     all.push_back(std::move(one));
   }
   return all;
 }
 
-// What the files have in common, and what each says where they differ.
-std::vector<std::pair<std::string, std::string>> origin_of_all(
-    const std::vector<ReportOfPart>& reports) {
-  std::vector<std::pair<std::string, std::string>> origin;
+// Origin of the whole run: texts that differ between files are joined with " | ".
+RunOrigin origin_of_all(const std::vector<ReportOfPart>& reports) {
+  RunOrigin origin;
   for (const auto& [path, report] : reports) {
     for (const auto& [name, text] : report.origin) {
-      const auto known =
-          std::ranges::find(origin, name, &std::pair<std::string, std::string>::first);
+      const auto known = std::ranges::find(origin, name, &RunOrigin::value_type::first);
       if (known == origin.end()) {
         origin.emplace_back(name, text);
       } else if ((" | " + known->second + " | ").find(" | " + text + " | ") == std::string::npos) {

@@ -3,10 +3,8 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <sstream>
@@ -15,6 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "tools/golden/drift_json.h"
+#include "tools/run/report_number.h"
 #include "tools/selection.h"
 
 namespace plumb::tools {
@@ -25,17 +25,7 @@ using nlohmann::ordered_json;
 
 constexpr std::size_t kMostBytesOfReport = std::size_t{1} << 28;
 
-// As to_json writes numbers.
-double number_in(const ordered_json& json) {
-  if (!json.is_string()) return json.get<double>();
-  const auto text = json.get<std::string>();
-  if (text == "inf") return std::numeric_limits<double>::infinity();
-  if (text == "-inf") return -std::numeric_limits<double>::infinity();
-  if (text == "nan") return std::numeric_limits<double>::quiet_NaN();
-  throw std::invalid_argument(fmt::format("\"{}\" is no number", text));
-}
-
-// The value of an enumeration that has this name, of the first `count`.
+// The enumerator with this name, among the first `count`.
 template <class Enum>
 Enum named(const ordered_json& json, int count) {
   const auto text = json.get<std::string>();
@@ -45,7 +35,7 @@ Enum named(const ordered_json& json, int count) {
   throw std::invalid_argument(fmt::format("\"{}\" is not known here", text));
 }
 
-// A member that is there only where it says something.
+// Reads an optional member.
 template <class Value>
 void read_if_there(const ordered_json& json, const char* name, Value& value) {
   if (const auto found = json.find(name); found != json.end()) found->get_to(value);
@@ -54,8 +44,18 @@ const ordered_json& list_in(const ordered_json& json, const char* name) {
   static const ordered_json none = ordered_json::array();
   const auto found = json.find(name);
   if (found == json.end()) return none;
-  if (!found->is_array()) throw std::invalid_argument(fmt::format("{} is no list", name));
+  if (!found->is_array()) throw std::invalid_argument(fmt::format("{} is not a list", name));
   return *found;
+}
+
+cases::Mismatch mismatch_in(const ordered_json& json) {
+  cases::Mismatch mismatch;
+  json.at("at").get_to(mismatch.coordinates);
+  mismatch.expected = number_of_report(json.at("expected"));
+  mismatch.got = number_of_report(json.at("got"));
+  mismatch.bound = number_of_report(json.at("bound"));
+  if (json.contains("ratio")) mismatch.ratio = number_of_report(json.at("ratio"));
+  return mismatch;
 }
 
 cases::TensorReport tensor_report_in(const ordered_json& json) {
@@ -64,15 +64,11 @@ cases::TensorReport tensor_report_in(const ordered_json& json) {
   json.at("rows_compared").get_to(report.rows_compared);
   json.at("wrong_rows").get_to(report.wrong_rows);
   json.at("wrong_elements").get_to(report.wrong_elements);
-  report.margin = number_in(json.at("margin"));
+  report.margin = number_of_report(json.at("margin"));
   json.at("flips").get_to(report.flips);
   json.at("pattern").get_to(report.pattern);
   if (const auto worst = json.find("worst"); worst != json.end()) {
-    report.worst.emplace();
-    worst->at("at").get_to(report.worst->coordinates);
-    report.worst->expected = number_in(worst->at("expected"));
-    report.worst->got = number_in(worst->at("got"));
-    report.worst->bound = number_in(worst->at("bound"));
+    report.worst = mismatch_in(*worst);
   }
   return report;
 }
@@ -92,9 +88,9 @@ cases::TensorSummary tensor_in(const ordered_json& json) {
   cases::TensorSummary tensor;
   json.at("tensor").get_to(tensor.tensor);
   json.at("elements_compared").get_to(tensor.elements_compared);
-  tensor.margin = number_in(json.at("margin"));
-  tensor.observability = number_in(json.at("observability"));
-  tensor.most_observable = number_in(json.at("most_observable"));
+  tensor.margin = number_of_report(json.at("margin"));
+  tensor.observability = number_of_report(json.at("observability"));
+  tensor.most_observable = number_of_report(json.at("most_observable"));
   json.at("flips").get_to(tensor.flips);
   read_if_there(json, "first_flip", tensor.flip);
   if (const auto sample = json.find("sample"); sample != json.end()) {
@@ -111,16 +107,7 @@ golden::GoldenComparison golden_in(const ordered_json& json) {
   read_if_there(json, "other_toolchain", comparison.toolchain);
   read_if_there(json, "lines", comparison.lines);
   for (const ordered_json& one : list_in(json, "drift")) {
-    golden::TensorDrift drift;
-    one.at("tensor").get_to(drift.tensor);
-    one.at("rows_moved").get_to(drift.rows_moved);
-    one.at("rows").get_to(drift.rows);
-    one.at("stored_elements_moved").get_to(drift.elements_moved);
-    drift.ulp = number_in(one.at("ulp"));
-    one.at("where").get_to(drift.where);
-    if (one.contains("of_bound")) drift.of_bound = number_in(one.at("of_bound"));
-    read_if_there(one, "other", drift.other);
-    comparison.drifts.push_back(std::move(drift));
+    comparison.drifts.push_back(drift_from_json(one));
   }
   return comparison;
 }
@@ -146,12 +133,7 @@ TensorPicture picture_in(const ordered_json& json) {
     for (std::int64_t count = 0; all >> count;) picture.counts.push_back(count);
   }
   for (const ordered_json& one : list_in(json, "worst")) {
-    cases::Mismatch& worst = picture.worst.emplace_back();
-    one.at("at").get_to(worst.coordinates);
-    worst.expected = number_in(one.at("expected"));
-    worst.got = number_in(one.at("got"));
-    worst.bound = number_in(one.at("bound"));
-    worst.ratio = number_in(one.at("ratio"));
+    picture.worst.push_back(mismatch_in(one));
   }
   json.at("wrong_values").get_to(picture.wrong_values);
   json.at("right_values").get_to(picture.right_values);
@@ -177,12 +159,12 @@ cases::Finding finding_in(const ordered_json& json) {
   return finding;
 }
 
-// "op/row/scenario"
+// Splits the id "op/row/scenario".
 void set_names(Finished& finished) {
   const std::string& id = finished.result.id;
   const auto first = id.find('/'), last = id.rfind('/');
   if (first == std::string::npos || first == last) {
-    throw std::invalid_argument(fmt::format("\"{}\" is no op/row/scenario", id));
+    throw std::invalid_argument(fmt::format("\"{}\" is not op/row/scenario", id));
   }
   finished.op = id.substr(0, first);
   finished.row = id.substr(first + 1, last - first - 1);
@@ -258,7 +240,7 @@ void read_head(const ordered_json& json, RunReport& report) {
   }
 }
 
-// Without nlohmann's "[json.exception.type_error.302] ".
+// Removes a prefix such as nlohmann's "[json.exception.type_error.302] ".
 std::string plain(std::string_view what) {
   const auto end = what.find("] ");
   return std::string(
@@ -272,7 +254,7 @@ RunReport read_run_report(const std::string& path) {
       ordered_json::parse(read_file(path, kMostBytesOfReport), nullptr, false);
   const bool is_report = json.is_object() && json.contains("cases") && json["cases"].is_array() &&
                          json.contains("outcomes");
-  if (!is_report) throw UsageError(fmt::format("{} is no report of plumb run", path));
+  if (!is_report) throw UsageError(fmt::format("{} is not a report of plumb run", path));
   if (!json.contains("schema") || json["schema"] != 1) {
     throw UsageError(fmt::format("{}: this plumb reads reports of schema 1", path));
   }
@@ -285,7 +267,7 @@ RunReport read_run_report(const std::string& path) {
       report.all.push_back(finished_in(one));
     }
   } catch (const std::exception& error) {
-    throw UsageError(fmt::format("{} is no whole report of plumb run: {}: {}", path, where,
+    throw UsageError(fmt::format("{} is not a complete report of plumb run: {}: {}", path, where,
                                  plain(error.what())));
   }
   return report;

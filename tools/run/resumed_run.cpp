@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <map>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "tools/run/report_reader.h"
@@ -17,25 +18,17 @@ namespace {
 
 using CaseOnPlatform = std::pair<std::string, std::string>;
 
-std::string text_in(const RunReport& report, const std::string& name) {
-  for (const auto& [key, text] : report.origin) {
-    if (key == name) return text;
-  }
-  return "";
-}
-
-// Verdicts of another plumb, or under another tier or seed, are no verdicts of this run.
+// Verdicts of another program, plug-in, tier or seed do not belong to this run. Comparing commits
+// is not enough, because a checkout may have changes.
 void check_same(const RunReport& then, const RunReport& now, const std::string& path) {
-  const auto require = [&](const std::string& what, const std::string& had,
-                           const std::string& has) {
+  const auto require = [&](std::string_view what, const std::string& had, const std::string& has) {
     if (had == has) return;
-    throw UsageError(
-        fmt::format("--resume: {} has {} \"{}\", and this run \"{}\"", path, what, had, has));
+    throw UsageError(fmt::format("--resume: {} has {} {}, and this run {}", path, what, had, has));
   };
   require("tier", then.tier, now.tier);
   require("seed", fmt::to_string(then.seed), fmt::to_string(now.seed));
-  for (const char* name : {"plumb", "commit", "plugin_digest"}) {
-    require(name, text_in(then, name), text_in(now, name));
+  for (const char* name : {"program", "plugin_digest"}) {
+    require(name, text_of(then.origin, name), text_of(now.origin, name));
   }
 }
 
@@ -45,7 +38,7 @@ ResumedRun resume(const std::vector<Task>& tasks, const std::string& path, const
   if (path.empty()) throw UsageError("--resume reads the report that --json names, not \"\"");
   RunReport then = read_run_report(path);
   if (!then.interruption) {
-    throw UsageError(fmt::format("--resume: {} is of a run that has done all of its cases", path));
+    throw UsageError(fmt::format("--resume: the run of {} is complete", path));
   }
   check_same(then, now, path);
   std::map<CaseOnPlatform, std::optional<Finished>> done;
@@ -67,8 +60,8 @@ ResumedRun resume(const std::vector<Task>& tasks, const std::string& path, const
   }
   if (!done.empty()) {
     throw UsageError(fmt::format(
-        "--resume: {} has {} {}, which this command does not select; it is of: {}", path,
-        done.begin()->first.first, done.begin()->first.second, text_in(then, "command")));
+        "--resume: {} has {} {}, which this command does not select; it is a report of: {}", path,
+        done.begin()->first.first, done.begin()->first.second, text_of(then.origin, "command")));
   }
   return run;
 }

@@ -14,11 +14,11 @@
 #include <system_error>
 
 #include "device/device.h"
-#include "golden/git.h"
 #include "golden/provenance.h"
 #include "hdf5/digest.h"
 #include "process/own_program.h"
 #include "process/shell.h"
+#include "tools/run/installed_files.h"
 
 namespace plumb::tools {
 
@@ -41,7 +41,7 @@ std::string processor() {
   return "unknown";
 }
 
-// As a person writes it: its first word is a path of this machine.
+// The command line as typed, with "plumb" in place of the program's path.
 std::string command_line() {
   const std::vector<std::string> words = process::own_command_line();
   std::string text = "plumb";
@@ -61,7 +61,8 @@ std::string digest_of_file(const std::string& path) {
 
 RunOrigin origin_of_process() {
   return {{"plumb", PLUMB_VERSION},
-          {"commit", golden::commit_of(PLUMB_SOURCE)},
+          {"commit", own_commit()},
+          {"program", digest_of_file(process::own_program())},
           {"date", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)))},
           {"command", command_line()},
           {"host", host()},

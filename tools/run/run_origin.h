@@ -1,23 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where and when a run was: what a reader of its report needs to know before the first verdict.
+// Origin of a run: where, when and with what it was made, for the head of its report.
 #pragma once
 
 #include <string>
-#include <utility>
 #include <vector>
+
+#include "tools/report.h"
 
 namespace plumb::tools {
 
-// Name and text. What cannot be found out is "unknown".
-using RunOrigin = std::vector<std::pair<std::string, std::string>>;
-
-// plumb's version, the commit of its checkout, date (UTC), command line, host, processor. Asks git,
-// and has to be called before signals end a run with reports.
+// Version of plumb, commit of its checkout, XXH3-128 digest of the program, date (UTC), command
+// line, host, processor. An unknown value is "unknown". It runs git, so it must be called before
+// signals are handled.
 RunOrigin origin_of_process();
 
-// Adds the device, compiler and libraries of each platform that is here, and of a plug-in ("":
-// none) the XXH3-128 digest of its file.
+// Adds device, compiler and libraries of each available platform, and the XXH3-128 digest of the
+// plug-in's file ("": no plug-in).
 void add_kernels(const std::vector<std::string>& platforms, const std::string& plugin,
                  RunOrigin& origin);
 

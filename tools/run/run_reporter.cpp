@@ -2,7 +2,6 @@
 #include "tools/run/run_reporter.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <cstdio>
@@ -17,19 +16,12 @@
 
 namespace plumb::tools {
 
-namespace {
-
-constexpr std::size_t kProgressWidth = 79;  // a longer line would wrap and stay
-
-}  // namespace
-
 RunReporter::RunReporter(const std::vector<Task>& tasks, const RunArguments& arguments,
                          std::vector<std::string> devices)
     : tasks_(tasks),
       arguments_(arguments),
       devices_(std::move(devices)),
-      style_(style_of(STDOUT_FILENO)),
-      progress_(isatty(STDERR_FILENO) == 1) {}
+      style_(style_of(STDOUT_FILENO)) {}
 
 void RunReporter::run(int jobs, cases::Tier tier, std::vector<Finished>& all) {
   std::atomic<std::size_t> workers = 0;
@@ -45,10 +37,10 @@ void RunReporter::run(int jobs, cases::Tier tier, std::vector<Finished>& all) {
       count_failure(all.back());
     });
   } catch (...) {
-    clear_progress();
+    progress_.clear();
     throw;
   }
-  clear_progress();
+  progress_.clear();
 }
 
 void RunReporter::count_failure(const Finished& finished) {
@@ -58,11 +50,7 @@ void RunReporter::count_failure(const Finished& finished) {
       fmt::format("stopped after {} failure{}", failures_, failures_ == 1 ? "" : "s"));
 }
 
-void RunReporter::clear_progress() const {
-  if (progress_) std::fputs("\r\033[K", stderr);
-}
-
-// The whole block for the first failure of a signature only.
+// Only the first failure of a signature gets the whole text.
 std::string RunReporter::text_of(const Finished& finished) {
   if (!is_failure(finished)) return "";
   const std::string here = " " + finished.result.platform;
@@ -75,22 +63,20 @@ std::string RunReporter::text_of(const Finished& finished) {
 
 void RunReporter::report(const Finished& finished, std::size_t done) {
   const std::string text = text_of(finished);
-  clear_progress();
+  progress_.clear();
   put(text);
   passed_of_op_ += finished.result.outcome == cases::Outcome::passed;
   ++cases_of_op_;
-  if (!progress_) return report_op(done);
-  // Text before the line about what comes next, also where the two go to one terminal.
+  if (!progress_.is_shown()) return report_op(done);
+  // Flush, so that text and progress keep their order on one terminal.
   std::fflush(stdout);
   const double left =
       seconds_since(start_) / static_cast<double>(done) * static_cast<double>(tasks_.size() - done);
-  const std::string line =
-      fmt::format("[{}/{}] {:.0f} s left  {}", done, tasks_.size(), left, finished.result.id);
-  std::fputs(line.substr(0, kProgressWidth).c_str(), stderr);
-  std::fflush(stderr);
+  progress_.show(
+      fmt::format("[{}/{}] {:.0f} s left  {}", done, tasks_.size(), left, finished.result.id));
 }
 
-// Without a terminal: a line as each of several ops ends, so that a log shows the run going on.
+// Without a terminal: prints a line when an op ends, so that a log shows progress.
 void RunReporter::report_op(std::size_t done) {
   const std::string_view op = tasks_[done - 1].which->op();
   if (done < tasks_.size() && tasks_[done].which->op() == op) return;

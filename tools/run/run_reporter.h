@@ -10,12 +10,13 @@
 #include <string>
 #include <vector>
 
+#include "process/terminal.h"
 #include "tools/case_runner.h"
 #include "tools/device_memory_turns.h"
 
 namespace plumb::tools {
 
-// As many cases have failed as --maxfail permits.
+// Thrown when --maxfail cases have failed.
 class EnoughFailures : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -23,15 +24,14 @@ class EnoughFailures : public std::runtime_error {
 
 class RunReporter {
  public:
-  // `devices`: what workers are spread over (tools/run/devices.h).
+  // `devices`: devices that workers are spread over (tools/run/devices.h).
   RunReporter(const std::vector<Task>& tasks, const RunArguments& arguments,
               std::vector<std::string> devices = {});
 
-  // Appends to `all`. After an exception it holds what was done before. Throws EnoughFailures.
+  // Appends to `all`, which after an exception holds the finished cases. Throws EnoughFailures.
   void run(int jobs, cases::Tier tier, std::vector<Finished>& all);
 
  private:
-  void clear_progress() const;
   void report(const Finished& finished, std::size_t done);
   std::string text_of(const Finished& finished);
   void report_op(std::size_t done);
@@ -45,7 +45,7 @@ class RunReporter {
   std::map<std::string, std::string>
       shown_;  // case and platform of the first failure of each signature
   const Style style_;
-  const bool progress_;
+  process::StatusLine progress_;
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// plumb_smoke [CASE...]: a first verdict while the rest of plumb compiles. Exit codes as those of
-// plumb run.
+// plumb_smoke [CASE...]: a first verdict while the rest of plumb compiles. Exit codes as of plumb
+// run.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <cstdio>
@@ -12,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "process/terminal.h"
 #include "tools/smoke/smoke.h"
 
 namespace {
@@ -28,18 +28,16 @@ int run(const std::vector<std::string>& patterns) {
     std::fputs("plumb_smoke: no case of the smoke tier has such a name\n", stderr);
     return 2;
   }
-  const bool shows = isatty(STDERR_FILENO) == 1;
+  plumb::process::StatusLine status;
   const auto start = std::chrono::steady_clock::now();
   const auto progress = [&](std::size_t done) {
-    if (!shows || done == 0) return;
+    if (!status.is_shown() || done == 0) return;
     const double left =
         seconds_since(start) / static_cast<double>(done) * static_cast<double>(tasks.size() - done);
-    std::fputs(fmt::format("\r\033[Ksmoke: {} of {} cases, {:.0f} s left", done, tasks.size(), left)
-                   .c_str(),
-               stderr);
+    status.show(fmt::format("smoke: {} of {} cases, {:.0f} s left", done, tasks.size(), left));
   };
   const plumb::tools::SmokeSummary summary = plumb::tools::run_smoke(tasks, {}, progress);
-  if (shows) std::fputs("\r\033[K", stderr);
+  status.clear();
   std::set<std::string> ops, platforms;
   for (const SmokeTask& task : tasks) {
     ops.emplace(task.which.op->name);

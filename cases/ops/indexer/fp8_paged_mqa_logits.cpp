@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Cases of fp8_paged_mqa_logits: next_n rows per request over a paged cache whose blocks are
-// permuted anew in every step. Capacity and live count are requests. Every byte of the cache that
-// belongs to no token in use is NaN in its format; block 0 is all NaN, and table entries that no
-// token needs name it, or another request's block.
+// permuted anew in every step. The batch has live and padded requests. Every byte of the cache that
+// belongs to no token is NaN, and so is all of block 0. Table entries that no token needs name
+// block 0 or a block of another request.
 #include "reference/indexer/fp8_paged_mqa_logits.h"
 
 #include <fmt/format.h>
@@ -18,6 +18,7 @@
 #include "cases/ops/metadata/sequence_lengths.h"
 #include "cases/tables/dialect.h"
 #include "cases/tensors/fill.h"
+#include "reference/indexer/paged_mqa_logits_metadata.h"
 
 namespace plumb::cases {
 
@@ -32,6 +33,18 @@ void add_variant(TablePart<P>& t) {
   t.scalar("clean_logits", &P::clean_logits, parameter("clean"));
   t.word("q_dialect", &P::q_dialect, dialect_words("q_dialect"));
   t.choice("scaled", &P::scaled, kScaledKeys);
+}
+
+// Of paged_mqa_logits_metadata. Rows without slots have none.
+void add_schedule(TablePart<P>& call) {
+  const Formula slots = call.scalar("slots", &P::slots);
+  TablePart<P> t = call.when(slots);
+  t.scalar("split_kv", &P::split_kv);
+  t.scalar("atoms", &P::atoms);
+  const Formula stride =
+      t.scalar("schedule_row_stride", &P::schedule_row_stride, parameter("schedule_gap") + 2);
+  t.input("schedule", &P::schedule, {slots + 1, 2}, "atom and segment at which each slot begins")
+      .strides({stride, 1});
 }
 
 Formula members(TablePart<P>& t) {
@@ -58,6 +71,7 @@ Formula members(TablePart<P>& t) {
       .strides({lens_stride, 1});
   t.input("block_table", &P::block_table, {requests, table}, "blocks of each request");
   add_key_cache(cache, page * (dim + 4) + parameter("block_gap"));
+  add_schedule(t);
   t.output("logits", &P::logits, {rows, stride}, "scores; columns behind the context are padding");
   return requests;
 }
@@ -84,6 +98,7 @@ class Fp8PagedMqaLogitsProblem final : public TableProblem<P> {
     if (p_.clean_logits != 0 && lengths_.dims == 2) {
       throw BadRow(fmt::format("{}: logits by 2-D lengths cannot be clean", row.where));
     }
+    check_schedule_of(row);
   }
 
   void fill(const Step& step, TensorSet& tensors) const override {
@@ -102,6 +117,7 @@ class Fp8PagedMqaLogitsProblem final : public TableProblem<P> {
     }
     fill_queries(step, step.live * lengths_.next_n, q_dialect_, tensors.at("q"),
                  tensors.at("weights"));
+    if (p_.slots > 0) fill_schedule(step, tensors);
   }
 
   Expectations expect(const Step& step, const TensorSet& tensors,
@@ -138,6 +154,34 @@ class Fp8PagedMqaLogitsProblem final : public TableProblem<P> {
  private:
   void place(TensorSpec& spec) const override {
     if (spec.name == "cache") pool_.place(spec);
+  }
+
+  void check_schedule_of(const Row& row) const {
+    if (p_.slots == 0) return;
+    if (p_.clean_logits != 0 || p_.next_n % p_.atoms != 0) {
+      throw BadRow(
+          fmt::format("{}: with a schedule logits are not clean, and {} atoms divide the "
+                      "{} query rows of a request",
+                      row.where, p_.atoms, p_.next_n));
+    }
+  }
+
+  // Of either planner of DeepGEMM, as the seed says.
+  void fill_schedule(const Step& step, TensorSet& tensors) const {
+    reference::PagedMqaWork work{{}, p_.split_kv, p_.atoms, p_.slots};
+    const reference::Fp8PagedMqaLogits input = reference_input(tensors);
+    for (std::int64_t request = 0; request < lengths_.requests; ++request) {
+      work.lengths.push_back(context_length(input, (request + 1) * lengths_.next_n - 1));
+    }
+    const bool last = integer(mix(step.seed, 26), 0, 0, 1) != 0;
+    const reference::Schedule schedule = paged_mqa_schedule(
+        work, last ? reference::LargerSlots::last : reference::LargerSlots::first);
+    HostTensor& tensor = tensors.at("schedule");
+    for (std::int64_t slot = 0; slot < tensor.rows(); ++slot) {
+      const reference::ScheduleEntry& entry = schedule[static_cast<std::size_t>(slot)];
+      tensor.row<std::int32_t>(slot)[0] = static_cast<std::int32_t>(entry.atom);
+      tensor.row<std::int32_t>(slot)[1] = static_cast<std::int32_t>(entry.segment);
+    }
   }
 
   std::int64_t rows() const { return lengths_.requests * lengths_.next_n; }
@@ -185,7 +229,7 @@ class Fp8PagedMqaLogitsProblem final : public TableProblem<P> {
     }
   }
 
-  // Of a call from elsewhere: blocks that its rows need.
+  // Throws BadRow if a row of a recorded call needs blocks or columns that do not exist.
   void check_blocks_of_rows(const reference::Fp8PagedMqaLogits& input) const {
     for (std::int64_t row = 0; row < rows(); ++row) {
       const std::int64_t length = context_length(input, row);
@@ -231,7 +275,7 @@ class Fp8PagedMqaLogitsProblem final : public TableProblem<P> {
 
   SequenceLengths lengths_;
   reference::IndexerCacheLayout layout_;
-  std::vector<reference::CacheEntry> entries_ = {};  // of each token of a block
+  std::vector<reference::CacheEntry> entries_ = {};  // where each token of a block lies in it
   BlockNumbering pool_;
   reference::Dialect q_dialect_, dialect_;
 };
@@ -256,7 +300,11 @@ OpDefinition define_fp8_paged_mqa_logits() {
                    {"block_gap", 0, 0, 1 << 24, "bytes between two blocks, a multiple of 4"},
                    {"blocks", 0, 0, 1 << 30, "of the cache; 0: what the requests need"},
                    {"clean", 0, 0, 1, "1: columns from the length on are -inf; needs 1-D lengths"},
-                   {"far", 0, 0, 1, "1: blocks around 2^31 and 2^32 bytes into the cache"}};
+                   {"far", 0, 0, 1, "1: blocks around 2^31 and 2^32 bytes into the cache"},
+                   {"slots", 0, 0, 4096, "of the schedule; 0: the kernel has none"},
+                   {"split_kv", 256, 1, 65536, "tokens of a segment of the schedule"},
+                   {"atoms", 1, 1, 16, "groups of query rows of a request in the schedule"},
+                   {"schedule_gap", 0, 0, 1 << 20, "elements between two entries of the schedule"}};
   op.word_parameters = {
       {"layout", {"planar", "shuffled"}, "of the keys in a block: row after row, or AITER's tiles"},
       dialect_word("q_dialect", "of the queries; else the platform's"),

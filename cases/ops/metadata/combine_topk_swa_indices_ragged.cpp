@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Cases of combine_topk_swa_indices_ragged. Capacity and live count are requests of a chunk; dead
-// ones have no query tokens, and the tokens behind the last are padding.
+// Cases of combine_topk_swa_indices_ragged. The batch has live and padded requests of a prefill
+// chunk. Padded requests have no query tokens, and all tokens behind those of live requests are
+// padding.
 #include "reference/metadata/combine_topk_swa_indices_ragged.h"
 
 #include <plumb/ops/metadata.h>
 
 #include <algorithm>
 
+#include "cases/ops/metadata/chosen_states.h"
 #include "cases/ops/metadata/metadata_members.h"
-#include "cases/tensors/fill.h"
 
 namespace plumb::cases {
 
@@ -85,8 +86,8 @@ class CombineProblem final : public TableProblem<P> {
     HostTensor& topk = tensors.at("topk_indices");
     const auto queries = query_tokens(layout, p_.tokens);
     for (std::int64_t token = 0; token < std::ssize(queries); ++token) {
-      fill_states(step, token, (queries[token].position + 1) / p_.ratio,
-                  topk.row<std::int32_t>(token));
+      fill_chosen_states(step, token, (queries[token].position + 1) / p_.ratio, p_.top_k,
+                         p_.topk_width, topk.row<std::int32_t>(token));
     }
     fill_dead_integers(topk, std::ssize(queries), p_.tokens, step.dead_rows);
     fill_before(tensors.at("flat_before"), step.seed);
@@ -106,19 +107,6 @@ class CombineProblem final : public TableProblem<P> {
   }
 
  private:
-  // Top-k of `states` compressed states: all of them while they fit. What is behind has no meaning.
-  void fill_states(const Step& step, std::int64_t token, std::int64_t states,
-                   std::int32_t* to) const {
-    for (std::int64_t j = 0; j < p_.topk_width; ++j) {
-      const std::uint64_t bits = random_bits(mix(step.seed, 1), token * p_.topk_width + j);
-      const auto any = static_cast<std::int64_t>(bits >> 33);
-      std::int64_t state = step.fill == Fill::exact ? j : any % std::max<std::int64_t>(states, 1);
-      if (j >= std::min(states, p_.top_k)) state = step.fill == Fill::real ? -1 : any;
-      const bool hole = step.fill == Fill::adversarial && bits % 4 == 0;
-      to[j] = static_cast<std::int32_t>(hole ? -1 : state);
-    }
-  }
-
   std::vector<std::int64_t> flat(const std::vector<std::int64_t>& entries,
                                  const HostTensor& before) const {
     std::vector<std::int64_t> all = integers_of(before);

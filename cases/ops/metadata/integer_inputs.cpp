@@ -37,12 +37,12 @@ std::int32_t dead_integer(DeadRows how) {
   }
 }
 
-// Physical block of a place of the table: each its own, of a pool four times as large.
-// Blocks that those of a table are drawn from.
+// Number of blocks from which those of a table are drawn: at least four times as many.
 std::uint64_t pool_of(const BlockTableShape& shape) {
   return std::bit_ceil(4 * static_cast<std::uint64_t>(shape.requests * shape.row_stride()));
 }
 
+// Block at a place of the table. All places have different blocks.
 std::int64_t block_of(const BlockTableShape& shape, const Step& step, std::int64_t place) {
   if (step.fill == Fill::exact) return place;
   const std::uint64_t pool = pool_of(shape);
@@ -100,7 +100,7 @@ void fill_before(HostTensor& tensor, std::uint64_t seed) {
 reference::BlockTable BlockTableShape::reference(const TensorSet& tensors) const {
   const HostTensor& blocks = tensors.at("block_table");
   const std::vector<std::int64_t>& strides = blocks.spec().strides;
-  // A call's table may have fewer rows than its tokens could belong to.
+  // The table of a recorded call may have fewer rows than `requests`.
   return {blocks.data<std::int32_t>(), std::min(requests, blocks.rows()), columns,
           strides.empty() ? row_stride() : strides.front(), block_size};
 }
@@ -155,7 +155,7 @@ void fill_slot_mapping(const Step& step, std::int64_t live_tokens, HostTensor& s
   auto* slots = slot_mapping.data<std::int64_t>();
   for (std::int64_t token = 0; token < slot_mapping.rows(); ++token) {
     const bool valid = is_batch_token(step, token, live_tokens);
-    // Slot 0 is a slot like any other.
+    // Slot 0 is as valid as any other: one token in five has it.
     const std::int64_t slot = token % 5 == 0 ? 0 : integer(mix(step.seed, kSlots), token, 1, 9999);
     slots[token] = valid ? slot : -1;
   }
@@ -201,7 +201,8 @@ std::vector<std::int64_t> front_over(const std::vector<std::int64_t>& front,
 
 namespace {
 
-// Ranges of a ragged list that somebody else made, before it is read by them.
+// Truth of an indptr that comes with a recorded call: its ranges are checked before they are used
+// to read the list.
 class RangeTruth final : public Truth {
  public:
   RangeTruth(std::int64_t entries, std::int64_t most) : entries_(entries), most_(most) {}
@@ -222,8 +223,8 @@ class RangeTruth final : public Truth {
     const std::int64_t first = report.wrong_rows.front();
     report.wrong_elements = static_cast<std::int64_t>(report.wrong_rows.size());
     report.failures.push_back(fmt::format(
-        "{}: no range of at most {} entries of {}: {}; row {} has [{}, {})", report.tensor, most_,
-        entries_, rows_of(report.wrong_rows, rows), first, ends[first], ends[first + 1]));
+        "{}: not a range of at most {} entries of {} in {}; row {} has [{}, {})", report.tensor,
+        most_, entries_, rows_of(report.wrong_rows, rows), first, ends[first], ends[first + 1]));
     return report;
   }
 
@@ -231,7 +232,7 @@ class RangeTruth final : public Truth {
   std::int64_t entries_, most_;
 };
 
-// Its report also says which rows own the wrong entries.
+// Truth of a ragged list. Its report also says which rows own the wrong entries.
 class RaggedTruth final : public Truth {
  public:
   RaggedTruth(std::vector<std::int64_t> values, std::vector<std::int64_t> indptr,

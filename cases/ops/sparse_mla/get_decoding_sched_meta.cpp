@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Cases of get_decoding_sched_meta. Any plan that does every block once is right: what is judged is
-// which part does which blocks of which request. Capacity and live count are requests; a padded one
-// has length 0, and one empty block.
+// Cases of get_decoding_sched_meta. Every plan is right in which each block of each request belongs
+// to exactly one part, so the verdict checks this and does not compare with one plan. The batch has
+// live and padded requests; a padded one has length 0, and one empty block.
 #include "reference/sparse_mla/get_decoding_sched_meta.h"
 
 #include <fmt/format.h>
@@ -33,7 +33,7 @@ using Kind = reference::TilePlanDefectKind;
 
 using P = plumb_get_decoding_sched_meta_params;
 
-constexpr std::int64_t kTileInts = 8;  // the last is padding
+constexpr std::int64_t kTileInts = 8;  // int32 of a tile; the last is padding
 
 Formula members(TablePart<P>& t) {
   const Formula requests = t.scalar("requests", &P::requests);
@@ -43,10 +43,16 @@ Formula members(TablePart<P>& t) {
   t.scalar("block_n", &P::block_n);
   t.scalar("fixed_overhead", &P::fixed_overhead);
   t.given(word_is("lengths", "none"), !t.has("topk_length", &P::topk_length));
-  const Formula given = !word_is("lengths", "none");
+  t.given(parameter("ragged"), t.has("topk_indptr", &P::topk_indptr));
+  const Formula ragged = parameter("ragged");
+  const Formula given = both(!word_is("lengths", "none"), !ragged);
   t.input("topk_length", &P::topk_length, {requests, 1}, "candidates of each request").when(given);
   t.input("extra_topk_length", &P::extra_topk_length, {requests, 1}, "those in the extra cache")
       .when(both(given, extra));
+  t.input("topk_indptr", &P::topk_indptr, {requests + 1, 1}, "first candidate of each request")
+      .when(ragged);
+  t.input("extra_topk_indptr", &P::extra_topk_indptr, {requests + 1, 1}, "those in the extra cache")
+      .when(both(ragged, extra));
   t.output("tile_scheduler_metadata", &P::tile_scheduler_metadata, {parts, kTileInts},
            "requests and blocks of each part");
   t.output("num_splits", &P::num_splits, {requests + 1, 1}, "prefix sums of the parts of requests");
@@ -91,7 +97,7 @@ class TileTruth final : public Truth {
     if (!check.defects.empty()) add_defects(stored, tiles, check.defects, report);
     return report;
   }
-  // What is stored if it is right, plumb's own plan if not.
+  // Writes the stored plan, if it is right, or else plumb's own plan as the right values.
   void put(const HostTensor& stored, const RowMask&, const ColumnRanges& columns,
            RightValues& right) const override {
     const std::vector<Tile> tiles = tiles_of(stored);
@@ -186,10 +192,13 @@ class SchedMetaProblem final : public TableProblem<P> {
       : TableProblem(table_of<members>(), row, platform), lengths_(row.word("lengths")) {}
 
   void fill(const Step& step, TensorSet& tensors) const override {
-    if (!tensors.contains("topk_length")) return;
-    fill_lengths(step, p_.topk, mix(step.seed, 1), tensors.at("topk_length"));
-    if (!tensors.contains("extra_topk_length")) return;
-    fill_lengths(step, p_.extra_topk, mix(step.seed, 2), tensors.at("extra_topk_length"));
+    const auto fill_side = [&](const char* lengths, const char* indptr, std::int64_t most,
+                               std::uint64_t seed) {
+      if (tensors.contains(lengths)) fill_lengths(step, most, seed, tensors.at(lengths));
+      if (tensors.contains(indptr)) fill_indptr(step, most, seed, tensors.at(indptr));
+    };
+    fill_side("topk_length", "topk_indptr", p_.topk, mix(step.seed, 1));
+    fill_side("extra_topk_length", "extra_topk_indptr", p_.extra_topk, mix(step.seed, 2));
   }
 
   Expectations expect(const Step&, const TensorSet& tensors, const reference::Numerics&,
@@ -210,7 +219,7 @@ class SchedMetaProblem final : public TableProblem<P> {
             expect_exact(tensors.at("num_splits"), std::move(num_splits), {})};
   }
 
-  // A part without work promises its first number alone; the padding is nobody's.
+  // For a part without work only the first number is promised (compared). Padding never is.
   ColumnRanges promised_columns(const TensorSet& tensors, const TensorSpec& spec) const override {
     if (spec.name != "tile_scheduler_metadata") return {};
     ColumnRanges ranges;
@@ -236,6 +245,17 @@ class SchedMetaProblem final : public TableProblem<P> {
       own[request] = static_cast<std::int32_t>(live ? length_of(step, most, seed, request) : 0);
     }
   }
+  // Padded requests own nothing.
+  void fill_indptr(const Step& step, std::int64_t most, std::uint64_t seed,
+                   HostTensor& indptr) const {
+    auto* own = indptr.data<std::int32_t>();
+    own[0] = 0;
+    for (std::int64_t request = 0; request < p_.requests; ++request) {
+      const bool live = request < step.live;
+      own[request + 1] =
+          own[request] + static_cast<std::int32_t>(live ? length_of(step, most, seed, request) : 0);
+    }
+  }
   std::int64_t length_of(const Step& step, std::int64_t most, std::uint64_t seed,
                          std::int64_t request) const {
     const std::int64_t turn = integer(seed, 0, 0, step.live - 1);
@@ -254,10 +274,13 @@ class SchedMetaProblem final : public TableProblem<P> {
     return std::min(most, edges[place % std::ssize(edges)]);
   }
 
-  std::int64_t length_of(const TensorSet& tensors, std::string_view name, std::int64_t otherwise,
+  std::int64_t length_of(const TensorSet& tensors, const std::string& side, std::int64_t otherwise,
                          std::int64_t request) const {
+    const std::string dense = side + "_length", ragged = side + "_indptr";
+    const std::string& name = tensors.contains(ragged) ? ragged : dense;
     if (!tensors.contains(name)) return otherwise;
-    const std::int64_t length = tensors.at(name).data<std::int32_t>()[request];
+    const auto* own = tensors.at(name).data<std::int32_t>() + request;
+    const std::int64_t length = name == ragged ? std::int64_t{own[1]} - own[0] : own[0];
     if (length >= 0 && length <= otherwise) return length;
     throw BadRow(
         fmt::format("{}: request {} has {} of {} candidates", name, request, length, otherwise));
@@ -266,8 +289,8 @@ class SchedMetaProblem final : public TableProblem<P> {
     std::vector<RequestBlocks> blocks;
     for (std::int64_t request = 0; request < p_.requests; ++request) {
       blocks.push_back(reference::request_blocks(
-          length_of(tensors, "topk_length", p_.topk, request), p_.extra_topk > 0,
-          length_of(tensors, "extra_topk_length", p_.extra_topk, request), p_.block_n));
+          length_of(tensors, "topk", p_.topk, request), p_.extra_topk > 0,
+          length_of(tensors, "extra_topk", p_.extra_topk, request), p_.block_n));
     }
     return blocks;
   }
@@ -287,7 +310,8 @@ OpDefinition define_get_decoding_sched_meta() {
                    {"extra_topk", 0, 0, 1 << 24, "most of them in the extra cache; 0: it has none"},
                    {"num_sm_parts", 132, 1, 4096, "parts that the work is divided into"},
                    {"block_n", 64, 1, 4096, "candidates of a block"},
-                   {"fixed_overhead", 5, 0, 1024, "what a request costs beside its blocks"}};
+                   {"fixed_overhead", 5, 0, 1024, "what a request costs beside its blocks"},
+                   {"ragged", 0, 0, 1, "1: ranges of a list in place of lengths"}};
   op.word_parameters = {{"lengths",
                          {"full", "random", "borders", "one_long", "zeros", "none"},
                          "of the requests: all, any, around blocks, one of all among ones, zeros "

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Cases of sparse_mla_decode: capacity and live count are requests.
+// Cases of sparse_mla_decode. The batch has live and padded requests.
 #include "reference/sparse_mla/sparse_mla_decode.h"
 
 #include <fmt/format.h>
@@ -26,10 +26,11 @@ using reference::KvLayout;
 using reference::ScaleReading;
 using reference::ScaleWriting;
 
-// dims^-0.55, no power of two, and not the model's dims^-0.5.
+// dims^-0.55: neither a power of two nor the usual dims^-0.5, which a kernel may have hard-coded.
 constexpr float kSmScaleV4 = 0.0323520F, kSmScaleV32 = 0.0303227F;
 
-// A context a little longer than what a row attends to, so that rows differ and slots stay unused.
+// The context is a quarter longer than what a row attends to, so that rows differ and some slots
+// stay unused.
 MlaSide side_of(const Row& row, const std::string& name, Dialect dialect) {
   const std::string prefix = name == "extra" ? "extra_" : "";
   MlaSide side;
@@ -212,12 +213,20 @@ class SparseMlaDecodeProblem final : public TableProblem<P> {
     return {};
   }
 
+  // The last field of a tile is padding: planners leave it unwritten.
+  ColumnRanges promised_columns(const TensorSet& tensors, const TensorSpec& spec) const override {
+    if (spec.name != "tiles") return {};
+    return ColumnRanges(static_cast<std::size_t>(tensors.at(spec.name).rows()),
+                        {0, kTileFields - 1});
+  }
+
   double cost() const override { return mla_cost(shape_); }
-  // End to end and by splits.
+  // The reference runs twice: outputs are judged end to end, and from the partial results of
+  // splits.
   double reference_cost() const override { return 2 * mla_reference_cost(shape_); }
   double checked_factor() const override { return 25; }
 
-  // Two products for each head and candidate.
+  // Two products for each head and candidate: with k and with v.
   ReferenceWork reference_work() const override { return mla_work(shape_, make_tensors()); }
 
  private:

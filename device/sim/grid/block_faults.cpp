@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a block ends when a kernel does what it may not, and the calls that kernels make.
+// How a block ends after an error of its kernel, and the checks that kernels call.
 #include <fmt/format.h>
 
 #include <bit>
@@ -11,7 +11,7 @@ namespace plumb::device::sim {
 
 namespace {
 
-constexpr int kMostListed = 4;  // places where threads wait, in a message
+constexpr int kMostListed = 4;  // most places in the message of a deadlock
 
 }  // namespace
 
@@ -20,7 +20,7 @@ std::string Block::describe(const Thread& thread) const {
                      thread.wave, thread.lane);
 }
 
-// How far a thread has come: "before any barrier", "after k.cu:12", "waiting in ballot at k.cu:14".
+// Progress of a thread: "before any barrier", "after k.cu:12", "waiting in ballot at k.cu:14".
 std::string Block::describe_progress(const Thread& thread) const {
   if (thread.state == Thread::ThreadState::returned) return "returned";
   if (thread.site.line() == 0) return "before any barrier";
@@ -70,7 +70,7 @@ std::string Block::describe_deadlock() const {
   std::vector<bool> told(threads_.size(), false);
   for (const Thread& thread : threads_) {
     if (thread.state == Thread::ThreadState::returned || told[thread.thread]) continue;
-    if (++groups > kMostListed) return text + "; and others elsewhere";
+    if (++groups > kMostListed) return text + "; and other threads at other places";
     int count = 0;
     for (const Thread& other : threads_)
       if (other.state == thread.state && same_line(other.site, thread.site)) {

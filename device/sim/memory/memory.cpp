@@ -1,23 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where blocks lie, what their bytes are while nobody may use them, and whose an address is.
+// Places blocks in the address space, writes and checks their guard zones and poison, and finds the
+// block of an address.
 #include "device/sim/memory/memory.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <utility>
+
+#include "device/sim/memory/freed_ranges.h"
 
 namespace plumb::device::sim {
 
-// [begin, end) holds the block and whatever guards it; [open_begin, open_end) of that can be
+// [begin, end) is the block with its guards, [open_begin, open_end) the part of it that can be
 // accessed.
 struct Memory::GuardedBlock {
   std::string label;
-  Region region;  // what the user asked for
+  Region region;  // the bytes that the user asked for
   std::uintptr_t begin = 0, end = 0;
   std::uintptr_t open_begin = 0, open_end = 0;
-  std::unique_ptr<AddressSpace> own_space;  // of a sparse block
+  std::unique_ptr<AddressSpace> own_space;  // set for sparse blocks only
   bool quarantined = false;
 
   std::size_t bytes() const { return region.end - region.begin; }
@@ -29,6 +33,11 @@ constexpr std::size_t kOpenStep = std::size_t{1} << 20;
 constexpr std::size_t kWorthDropping = std::size_t{1} << 20;
 constexpr std::size_t kRetiredSparse = 8;
 
+std::uint64_t next_number() {
+  static std::atomic<std::uint64_t> last = 0;
+  return ++last;
+}
+
 std::uint8_t* bytes_at(std::uintptr_t address) { return reinterpret_cast<std::uint8_t*>(address); }
 
 std::uintptr_t align_down(std::uintptr_t value, std::size_t multiple) {
@@ -37,10 +46,19 @@ std::uintptr_t align_down(std::uintptr_t value, std::size_t multiple) {
 
 }  // namespace
 
-// Whatever recycled pages hold is overwritten when a block is laid onto them.
+// Old contents of recycled pages are overwritten when a block is placed on them.
 Memory::Memory(const Options& options)
-    : options_(options), space_(options.address_space, AddressSpace::Pages::recycled) {}
-Memory::~Memory() = default;
+    : number_(next_number()),
+      options_(options),
+      space_(options.address_space, AddressSpace::Pages::recycled) {}
+
+Memory::~Memory() {
+  for (const auto& block : blocks_) remember(*block, number_);
+}
+
+void Memory::remember(const GuardedBlock& block, std::uint64_t number) {
+  remember_freed({block.region.begin, block.region.end, block.label, number});
+}
 
 std::size_t Memory::size_of(std::size_t bytes) const {
   if (!options_.page_guards) return align_up(bytes + 2 * kGuardBytes, kBlockAlignment);
@@ -73,8 +91,8 @@ void* Memory::allocate(std::size_t bytes, std::string_view label) {
   if (bytes > options_.limit - live_bytes_) {
     throw DeviceError(
         ErrorKind::out_of_memory,
-        fmt::format("allocate '{}': {} bytes beside {} live ones exceed the device's {}", label,
-                    bytes, live_bytes_, options_.limit));
+        fmt::format("allocate '{}': {} bytes in addition to {} live ones exceed the device's {}",
+                    label, bytes, live_bytes_, options_.limit));
   }
   auto block = place(bytes, label);
   erase_overlapping(block->begin, block->end);
@@ -125,6 +143,7 @@ void Memory::erase_overlapping(std::uintptr_t begin, std::uintptr_t end) {
                                           [&](const auto& block) { return block->end <= begin; });
   const auto last = std::partition_point(first, blocks_.end(),
                                          [&](const auto& block) { return block->begin < end; });
+  for (auto block = first; block != last; ++block) remember(**block, number_);
   blocks_.erase(first, last);
   last_hit_ = nullptr;
 }
@@ -249,7 +268,8 @@ void Memory::check_range(std::string_view call, const void* begin, std::size_t b
   if (inside && !region->freed) return;
   if (region == nullptr) {
     throw DeviceError(ErrorKind::out_of_bounds,
-                      fmt::format("{}: {} bytes outside every allocation", call, bytes));
+                      fmt::format("{}: {} bytes outside every allocation{}", call, bytes,
+                                  beyond_nearest(address)));
   }
   const auto offset = static_cast<std::int64_t>(address - region->begin);
   throw DeviceError(
@@ -260,11 +280,31 @@ void Memory::check_range(std::string_view call, const void* begin, std::size_t b
           region->freed ? "has been freed" : fmt::format("has {}", region->end - region->begin)));
 }
 
+// How far an address outside of all blocks is from the nearest live block.
+std::string Memory::beyond_nearest(std::uintptr_t address) const {
+  const GuardedBlock* nearest = nullptr;
+  std::uintptr_t least = 0;
+  for (const auto& block : blocks_) {
+    const Region& region = block->region;
+    if (region.freed) continue;
+    const std::uintptr_t away =
+        address < region.begin ? region.begin - address : address - region.end;
+    if (nearest == nullptr || away < least) {
+      nearest = block.get();
+      least = away;
+    }
+  }
+  if (nearest == nullptr) return "";
+  return fmt::format(", {} bytes {} '{}'", least,
+                     address < nearest->region.begin ? "in front of" : "behind", nearest->label);
+}
+
 DeviceError Memory::explain(std::uintptr_t address, const std::string& who) const {
   const Region* region = find(address);
   if (region == nullptr) {
-    return DeviceError(ErrorKind::out_of_bounds,
-                       who + ": access to device memory outside every allocation");
+    return DeviceError(
+        ErrorKind::out_of_bounds,
+        who + ": access to device memory outside every allocation" + beyond_nearest(address));
   }
   const auto offset = static_cast<std::int64_t>(address - region->begin);
   if (region->freed) {

@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One signal handler for the process, one handler stack per host thread, and a long jump to the
+// One signal handler per process and one handler stack per host thread. The handler jumps to the
 // innermost watched operation of the thread that faulted.
 #include "device/sim/memory/page_fault.h"
 
 #include <setjmp.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <ucontext.h>
 
 #include <atomic>
 #include <cfenv>
 #include <mutex>
+
+#include "device/filler.h"
+#include "device/sim/memory/guard.h"
 
 namespace plumb::device::sim {
 
@@ -29,10 +33,31 @@ constinit thread_local Watch* watching = nullptr;
 struct sigaction previous_action;
 std::atomic<void (*)()> abandoned_hook = nullptr;
 
-void classify(const siginfo_t& info, const Watch& watch, PageFault& fault) {
+std::uint16_t filler_of(std::uintptr_t address) {
+  for (const unsigned word : {kGoneParameter * 0x101U, kHugePoison * 0x101U, unsigned{kFreshPoison},
+                              unsigned{kPinnedPoison}, unsigned{kFreedPoison}}) {
+    if (address >> 32 == word * 0x10001U) return static_cast<std::uint16_t>(word);
+  }
+  return 0;
+}
+
+// The system does not tell a wild address, but a register holds it or the base that it came from.
+std::uint16_t filler_in_registers([[maybe_unused]] const void* context) {
+#if defined(__x86_64__)
+  const auto& registers = static_cast<const ucontext_t*>(context)->uc_mcontext.gregs;
+  for (int i = REG_R8; i < REG_RSP; ++i) {
+    const std::uint16_t filler = filler_of(static_cast<std::uintptr_t>(registers[i]));
+    if (filler != 0) return filler;
+  }
+#endif
+  return 0;
+}
+
+void classify(const siginfo_t& info, const void* context, const Watch& watch, PageFault& fault) {
   fault.address = reinterpret_cast<std::uintptr_t>(info.si_addr);
-  // x86 reports an address that cannot exist (poison taken for a pointer) as zero, from the kernel.
+  // x86 reports an address that cannot exist (poison used as a pointer) as zero, with SI_KERNEL.
   fault.kind = info.si_code == SI_KERNEL ? PageFault::Place::wild : PageFault::Place::null;
+  if (fault.kind == PageFault::Place::wild) fault.filler = filler_in_registers(context);
   if (fault.kind == PageFault::Place::wild || fault.address < kNearNull) return;
   fault.kind = PageFault::Place::stray;
   if (is_below_simulated_stack(fault.address)) fault.kind = PageFault::Place::stack;
@@ -47,7 +72,7 @@ void pass_on(int signal, siginfo_t* info, void* context) {
   if (previous_action.sa_flags & SA_SIGINFO) {
     previous_action.sa_sigaction(signal, info, context);
   } else if (previous_action.sa_handler == SIG_DFL || previous_action.sa_handler == SIG_IGN) {
-    // The access is tried again on return, and then ends the process.
+    // On return the access is tried again, and then ends the process.
     ::signal(signal, SIG_DFL);
   } else {
     previous_action.sa_handler(signal);
@@ -57,7 +82,7 @@ void pass_on(int signal, siginfo_t* info, void* context) {
 void handle(int signal, siginfo_t* info, void* context) {
   Watch* watch = watching;
   if (watch == nullptr) return pass_on(signal, info, context);
-  classify(*info, *watch, watch->fault);
+  classify(*info, context, *watch, watch->fault);
   begin_abandoning_grid();
   siglongjmp(watch->out, 1);
 }
@@ -73,7 +98,7 @@ void install_handler() {
   });
 }
 
-// The faulting stack may be a fiber's and nearly full: the handler runs on one of its own.
+// The stack that faulted may be a fiber's and nearly full, so the handler has one of its own.
 class HandlerStack {
  public:
   HandlerStack() {
@@ -122,7 +147,7 @@ std::optional<PageFault> run_watching(const Memory& memory, const Memory& pinned
   watch.memories[0] = &memory;
   watch.memories[1] = &pinned;
   const Watching scope(watch);
-  // A long jump leaves the rounding mode and the traps as the operation has set them.
+  // A long jump does not restore the rounding mode and the traps, which the operation may have set.
   std::fenv_t float_environment;
   std::fegetenv(&float_environment);
   if (sigsetjmp(watch.out, 1) != 0) {

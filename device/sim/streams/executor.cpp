@@ -1,12 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every piece of an operation runs with addresses checked and page faults caught.
+// Runs every piece of an operation with addresses checked and page faults caught.
 #include "device/sim/streams/executor.h"
 
+#include <algorithm>
 #include <cstring>
+#include <initializer_list>
 #include <numeric>
 #include <queue>
 #include <utility>
+
+#include "device/filler.h"
+#include "device/sim/memory/freed_ranges.h"
+#include "device/sim/memory/guard.h"
+#include "device/sim/streams/stray_access.h"
 
 namespace plumb::device::sim {
 
@@ -19,7 +26,7 @@ struct Overloaded : Ts... {
 template <class... Ts>
 Overloaded(Ts...) -> Overloaded<Ts...>;
 
-// Names the calling thread as the one that runs operations.
+// Marks the calling thread as the one that runs operations.
 class Running {
  public:
   explicit Running(std::atomic<std::thread::id>& thread) : thread_(thread) {
@@ -32,6 +39,31 @@ class Running {
  private:
   std::atomic<std::thread::id>& thread_;
 };
+
+DeviceError explain_wild(const PageFault& fault, const std::string& who) {
+  const std::string text = who + ": access to an address that cannot exist";
+  if (fault.filler == 0) return DeviceError(ErrorKind::out_of_bounds, text);
+  if (fault.filler == kFreedPoison) {
+    return DeviceError(ErrorKind::use_after_free, text + ": plumb's poison of freed memory");
+  }
+  const bool gone = fault.filler == kGoneParameter * 0x101U;
+  return DeviceError(ErrorKind::out_of_bounds,
+                     text + ": " + std::string(gone ? kReadsGoneParameters : kReadsUnwritten));
+}
+
+// An address of no memory of this device. A sparse block has an address space of its own, which
+// ends with the block.
+DeviceError explain_stray(const PageFault& fault, const std::string& who,
+                          std::initializer_list<std::uint64_t> own_memories) {
+  const auto freed = find_freed(fault.address);
+  if (!freed) {
+    return DeviceError(ErrorKind::out_of_bounds, who + ": access far outside of every allocation");
+  }
+  const bool own = std::ranges::find(own_memories, freed->memory) != own_memories.end();
+  return DeviceError(ErrorKind::use_after_free,
+                     who + ": access to '" + freed->label + "'" +
+                         (own ? ", which has been freed" : " " + std::string(kOfEarlierDevice)));
+}
 
 }  // namespace
 
@@ -207,18 +239,33 @@ void Executor::report(const PageFault& fault, const Operation& operation) const 
   std::string who = describe(operation);
   const std::string thread = finish_abandoning_grid();
   if (!thread.empty()) who += ", " + thread;
+  throw explain(fault, who, operation);
+}
+
+DeviceError Executor::explain(const PageFault& fault, const std::string& who,
+                              const Operation& operation) const {
+  const auto by_arguments = [&](const DeviceError& found) {
+    if (found.kind() != ErrorKind::out_of_bounds) return found;
+    return explain_by_arguments(found, fault.address, operation, memory_, pinned_);
+  };
   switch (fault.kind) {
-    case PageFault::Place::memory: throw fault.memory->explain(fault.address, who);
+    case PageFault::Place::memory: return by_arguments(fault.memory->explain(fault.address, who));
     case PageFault::Place::null:
-      throw DeviceError(ErrorKind::out_of_bounds, who + ": access through a null pointer");
-    case PageFault::Place::wild:
-      throw DeviceError(ErrorKind::out_of_bounds, who + ": access to an address that cannot exist");
+      return DeviceError(
+          ErrorKind::out_of_bounds,
+          who + ": access " + std::string(kThroughNull) +
+              (fault.address == 0 ? std::string()
+                                  : ", at byte " + std::to_string(fault.address) + " from it"));
+    case PageFault::Place::wild: {
+      const DeviceError found = explain_wild(fault, who);
+      return fault.filler == 0 ? by_arguments(found) : found;
+    }
     case PageFault::Place::stack:
-      throw DeviceError(ErrorKind::out_of_memory, who + ": the simulated thread's stack is full");
+      return DeviceError(ErrorKind::out_of_memory, who + ": the simulated thread's stack is full");
     case PageFault::Place::stray:
-      throw DeviceError(ErrorKind::out_of_bounds, who + ": access far outside of every allocation");
+      return by_arguments(explain_stray(fault, who, {memory_.number(), pinned_.number()}));
   }
-  throw DeviceError(ErrorKind::other, who);
+  return DeviceError(ErrorKind::other, who);
 }
 
 }  // namespace plumb::device::sim

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Runs operations of a simulated device on the calling host thread, whole or in pieces, whenever
-// the queues decide that their time has come. Addresses are checked here again: memory may have
-// been freed meanwhile.
+// Runs operations of a simulated device on the calling host thread, whole or in pieces, when the
+// queues say so. Addresses are checked again here, because memory may have been freed since the
+// call.
 #pragma once
 
 #include <atomic>
@@ -16,7 +16,7 @@
 
 namespace plumb::device::sim {
 
-// What kernels may reach: the device's own memory and, as on hardware, pinned host memory.
+// Memory that kernels may access: the device's own and, as on hardware, pinned host memory.
 class ReachableMemory : public MemoryMap {
  public:
   ReachableMemory(const Memory& memory, const Memory& pinned) : memory_(memory), pinned_(pinned) {}
@@ -40,24 +40,27 @@ class Executor {
         pinned_(pinned),
         reachable_(memory, pinned) {}
 
-  // Throws DeviceError for what the operation may not do; the message names the operation.
+  // Throws DeviceError for anything that the operation may not do. The message names the operation.
   void run(Operation operation);
 
-  // True in what an operation calls (a host function, say), which may not use the device.
+  // True inside functions that an operation calls (such as a host function): these may not use the
+  // device.
   bool is_running_here() const { return running_ == std::this_thread::get_id(); }
 
-  // Throws unless each side of the copy lies in pageable memory or in one live allocation.
+  // Throws unless each side of the copy is in pageable memory or inside one live allocation.
   void check(const MemoryCopy& copy) const;
   void check(const MemoryFill& fill) const;
 
  private:
   void check_side(std::string_view call, const void* begin, std::size_t bytes) const;
   friend class OperationProgress;
-  // Runs a piece of an operation that is no replay; `grid` keeps what is left of a kernel. True:
-  // the operation is over.
+  // Runs a piece of an operation that is not a replay. `grid` keeps an unfinished kernel. Returns
+  // true when the operation is finished.
   bool advance(const Operation& operation, std::optional<Grid>& grid);
   bool perform(const Operation& operation, std::optional<Grid>& grid);
   [[noreturn]] void report(const PageFault& fault, const Operation& operation) const;
+  DeviceError explain(const PageFault& fault, const std::string& who,
+                      const Operation& operation) const;
 
   const Properties& properties_;
   const Conditions& conditions_;
@@ -67,23 +70,23 @@ class Executor {
   std::atomic<std::thread::id> running_;
 };
 
-// An operation on its way.
+// An operation in progress.
 class OperationProgress {
  public:
   OperationProgress(Executor& executor, Operation operation);
-  // Runs a piece. True: that was the last one. Throws as Executor::run does.
+  // Runs a piece. Returns true after the last one. Throws what Executor::run throws.
   bool advance();
 
  private:
   Executor& executor_;
   const Operation operation_;
-  std::vector<int> order_;  // of a replay's nodes; one element for any other operation
-  std::size_t next_ = 0;    // in order_
+  std::vector<int> order_;  // nodes of a replay; one element for any other operation
+  std::size_t next_ = 0;    // position in order_ of the next node
   std::optional<Grid> grid_;
 };
 
-// The order in which a replay runs the nodes. Early: as recorded. Otherwise: of the nodes that may
-// run, always the one recorded last, so that a missing edge between branches shows.
+// The order in which a replay runs its nodes. Early: as recorded. Otherwise: always the runnable
+// node that was recorded last, so that a missing edge between branches shows.
 std::vector<int> replay_order(const GraphData& graph, Policy policy);
 
 }  // namespace plumb::device::sim

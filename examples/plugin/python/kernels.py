@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two ops in numpy, for simulated platforms. There bf16 is uint16: bit patterns.
+"""Two ops in numpy, for simulated platforms, where bf16 is uint16 (bit patterns).
 
     plumb run --plugin kernels.py --tier smoke
 """
@@ -21,7 +21,7 @@ def rms_norm(x, weight, out, eps, rounding):
     "top_k_per_row_decode",
     platforms="sim-*",
     numerics={"deterministic": 1, "index_order": "ascending", "equal_keys": "lowest_index"},
-    contract={"nan_order": "sign_ordered"},
+    contract={"nan_order": "sign_ordered", "zeros": "by_sign"},
 )
 def top_k_per_row_decode(logits, seq_lens, indices, next_n, k, logits_column_stride):
     logits = logits[:, ::logits_column_stride]

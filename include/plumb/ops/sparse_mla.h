@@ -17,31 +17,31 @@ typedef enum plumb_mla_layout {
                        scales, 64 bf16; block_stride_bytes is a multiple of 4   [1.1 V32] */
 } plumb_mla_layout;
 
-/* How an fp32 scale of V32 meets its codes. Kernels in use differ, so the caller says which one is
- * meant; an implementation that has another returns PLUMB_UNSUPPORTED. For powers of two all
- * agree   [1.1] */
+/* How a kernel of V32 multiplies codes by their fp32 scale. Kernels in use differ, so the caller
+ * chooses. An implementation with another reading returns PLUMB_UNSUPPORTED. All agree if scales
+ * are powers of two   [1.1] */
 typedef enum plumb_scale_reading {
   PLUMB_SCALE_FP32 = 0, /* bf16(code * scale), the product in fp32 */
   PLUMB_SCALE_BF16 = 1, /* bf16(code * bf16(scale)): FlashMLA's sm90 kernels */
   PLUMB_SCALE_E8M0 = 2  /* code * (power of two not above scale): FlashMLA's sm100 kernels */
 } plumb_scale_reading;
 
-/* One paged cache */
+/* One paged cache of keys. */
 typedef struct plumb_mla_cache {
   const uint8_t* data; /* optional for the extra cache: NULL = absent */
   int64_t block_stride_bytes;
   int64_t num_blocks;
   int64_t page;         /* tokens per block */
-  plumb_format dialect; /* PLUMB_E4M3FN or PLUMB_E4M3FNUZ, each cache its own   [2.11] */
+  plumb_format dialect; /* PLUMB_E4M3FN or PLUMB_E4M3FNUZ; may differ between caches   [2.11] */
   plumb_mla_layout layout;
-  plumb_scale_reading scale_reading; /* of V32 */
+  plumb_scale_reading scale_reading; /* V32 only */
 } plumb_mla_cache;
 
 /* Candidates of every query row in one cache, in one of two forms:
  *  dense:  indices [requests, queries, width], of which the first lengths[request] count
  *  ragged: row r (= request * queries + query) owns indices[indptr[r] .. indptr[r+1])
- * An index is a slot, block * page + offset; -1 is skipped. In a prefill it is a row of kv; every
- * one outside is skipped. */
+ * In a decode, an index is a slot, block * page + offset, and -1 is skipped. In a prefill, an
+ * index is a row of kv, and every index outside [0, kv_rows) is skipped. */
 typedef struct plumb_mla_candidates {
   const int32_t* indices;
   const int32_t* lengths; /* dense: [requests], optional = width for all; ragged: NULL */
@@ -50,9 +50,9 @@ typedef struct plumb_mla_candidates {
   int64_t width;                        /* dense: columns; ragged: most candidates of a row */
 } plumb_mla_candidates;
 
-/* Tile plan of a split decode, filled by the entry's `plan` and kept for later launches: legal only
- * while shapes and lengths stay as they were. An entry without `plan` fills it in each launch
- * [1.6, 1.7] */
+/* Tile plan of a split decode. The function `plan` of the op's plumb_op_entry fills it, and later
+ * launches use it. It is valid only while shapes and lengths stay the same. If the entry has no
+ * function `plan`, each launch fills the tile plan [1.6, 1.7] */
 typedef struct plumb_mla_plan {
   int64_t struct_size; /* of this structure, in bytes */
   int32_t* tiles;      /* device [num_parts, 8]: begin_req, end_req, begin_block, end_block,
@@ -73,10 +73,10 @@ typedef struct plumb_sparse_mla_decode_params {
   const float* attn_sink; /* fp32 [heads], optional */
   uint16_t* out;          /* bf16 [requests, queries, heads, 512] */
   float* lse;             /* fp32 [requests, heads, queries], natural log; optional */
-  /* Visible intermediates of requests that are split. NULL where there is no plan. */
+  /* Visible intermediates of requests with several splits. NULL if there is no plan. */
   float* partial_out;         /* fp32 [requests + num_parts, queries, heads, 512] */
   float* partial_lse;         /* fp32 [requests + num_parts, queries, heads], base 2 */
-  const plumb_mla_plan* plan; /* optional: without it the kernel divides the work as it likes */
+  const plumb_mla_plan* plan; /* optional; NULL: the kernel may divide the work in any way */
   int64_t requests, queries, heads;
   int64_t q_request_stride, q_query_stride, q_head_stride;
   int64_t out_request_stride, out_query_stride, out_head_stride, lse_request_stride,
@@ -85,11 +85,11 @@ typedef struct plumb_sparse_mla_decode_params {
   plumb_stream stream;
   int64_t partial_out_slot_stride, partial_out_query_stride, partial_out_head_stride;
   int64_t partial_lse_slot_stride, partial_lse_query_stride;
-  void* state; /* of the entry's state_create; NULL for an entry without one */
+  void* state; /* result of the entry's state_create; NULL if it has none */
 } plumb_sparse_mla_decode_params;
 
-/* Sparse MLA prefill over a workspace of dequantised rows   [1.8, 2.10]. In plumb_mla_candidates
- * every query row is a request of one query: lengths is [rows] */
+/* Sparse MLA prefill over a workspace of dequantised rows [1.8, 2.10]. For plumb_mla_candidates
+ * every query row is a request with one query, so lengths is [rows]. */
 typedef struct plumb_sparse_mla_prefill_params {
   int64_t struct_size; /* of this structure, in bytes */
   const uint16_t* q;   /* bf16 [rows, heads, key_dims] */
@@ -107,8 +107,8 @@ typedef struct plumb_sparse_mla_prefill_params {
   plumb_stream stream;
 } plumb_sparse_mla_prefill_params;
 
-/* Rows [offset, offset + gather_len) of a request's workspace <- its last gather_len tokens, from a
- * V4 cache   [2.8]. All other rows keep what they hold */
+/* Copies the last gather_len tokens of each request from a V4 cache to rows [offset, offset +
+ * gather_len) of its workspace [2.8]. All other rows stay unchanged. */
 typedef struct plumb_dequantize_and_gather_k_cache_params {
   int64_t struct_size;        /* of this structure, in bytes */
   plumb_mla_cache cache;      /* PLUMB_MLA_V4 */
@@ -121,10 +121,10 @@ typedef struct plumb_dequantize_and_gather_k_cache_params {
   plumb_stream stream;
 } plumb_dequantize_and_gather_k_cache_params;
 
-/* The tile plan of a split decode on its own, over dense candidates   [1.9]. Part p has requests
- * [begin_req, end_req], from begin_block of the first to end_block of the last; every block of
- * every request is in one part. A request in several parts is split: its flag says so in each of
- * them, and num_splits counts them. */
+/* The tile plan of a split decode as an op of its own [1.9]. Part p has
+ * requests begin_req to end_req inclusive, from begin_block of the first to end_block of the
+ * last. Every block of every request is in exactly one part. If a request is in several parts,
+ * its flag is set in each of them and num_splits counts them. */
 typedef struct plumb_get_decoding_sched_meta_params {
   int64_t struct_size;              /* of this structure, in bytes */
   const int32_t* topk_length;       /* [requests], optional = topk for all */
@@ -132,11 +132,14 @@ typedef struct plumb_get_decoding_sched_meta_params {
   int32_t* tile_scheduler_metadata; /* [num_sm_parts, 8] contiguous: the tiles of plumb_mla_plan */
   int32_t* num_splits;              /* [requests + 1], prefix sums */
   int64_t requests, topk;
-  int64_t extra_topk; /* candidates in the extra cache, 0: there is none */
+  int64_t extra_topk; /* candidates in the extra cache; 0: no extra cache */
   int64_t num_sm_parts;
   int64_t block_n;        /* candidates per block, 64 */
-  int64_t fixed_overhead; /* blocks; how a planner balances is its own affair */
+  int64_t fixed_overhead; /* cost of a request in blocks; planners may balance in any way */
   plumb_stream stream;
+  /* Ragged candidates, in place of lengths: request r has indptr[r + 1] - indptr[r] of them */
+  const int32_t* topk_indptr;       /* [requests + 1], optional */
+  const int32_t* extra_topk_indptr; /* [requests + 1], with topk_indptr and extra_topk above 0 */
 } plumb_get_decoding_sched_meta_params;
 
 #ifdef __cplusplus

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * rms_norm and q_kv_rms_norm as a plug-in in C11, right, or wrong in the way that PLUMB_FAULT
- * chooses. */
+ * rms_norm and q_kv_rms_norm as a plug-in in C11: right, or with the error that PLUMB_FAULT
+ * names. */
 #define _GNU_SOURCE /* feenableexcept, fork */
 #include <fenv.h>
 #include <math.h>
@@ -21,35 +21,37 @@
 #define CRASH_IN_LAUNCHER 1
 #define CRASH_IN_KERNEL 2
 #define HANG_IN_KERNEL 3
-#define WRITES_BEHIND 4     /* its output */
-#define WRITES_FAR_BEHIND 5 /* where page guards stand */
-#define LATE_PARAMETERS 6   /* read after the launcher returned */
+#define WRITES_BEHIND 4     /* behind its output */
+#define WRITES_FAR_BEHIND 5 /* into the page guards */
+#define LATE_PARAMETERS 6   /* reads them after the launcher returned */
 #define IGNORES_STREAM 7
 #define ONCE_ONLY 8 /* does nothing after the warm-up */
 #define NO_STATUS 9
 #define REFUSES 10
 #define FAILS 11
-#define KEEPS_SCRATCH 12        /* uses it after it gave it back */
-#define ALLOCATES_IN_CAPTURE 13 /* for the first time */
+#define KEEPS_SCRATCH 12        /* uses scratch after its release */
+#define ALLOCATES_IN_CAPTURE 13 /* and not before the capture */
 #define NO_FUNCTION 14
 #define FOREIGN_STREAM 15
 #define LAUNCHES_IN_KERNEL 16
-#define USES_SCRATCH 17 /* as it may */
+#define USES_SCRATCH 17 /* correctly */
 #define IGNORES_WEIGHT 18
 #define STALE_NUMERICS 19 /* declares less error than it has */
 #define PLANS_ONCE 20     /* a plan made at warm-up is not made in the captured graph */
 #define NOW_AND_THEN 21   /* ignores the weight, in one process of three */
-#define ROUNDS_UP 22      /* the rounding mode, after each launch */
-#define FLUSHES 23        /* after each kernel */
-#define TRAPS 24          /* as soon as anything is inexact */
-#define FORKS 25          /* once, and goes on in both; wrong but for rows of one element */
+#define ROUNDS_UP 22      /* leaves this rounding mode after each launch */
+#define FLUSHES 23        /* leaves flush to zero on after each kernel */
+#define TRAPS 24          /* turns on traps of inexact results */
+#define FORKS 25          /* once, goes on in both; right only for rows of one element */
 #define EXITS 26
-#define ROUNDS_UP_IN_SSE 27   /* as ROUNDS_UP, of the SSE unit alone */
-#define ALLOCATES_TOO_MUCH 28 /* and goes on */
-#define TOO_MANY_ARGUMENTS 29 /* for a launch, and goes on */
+#define ROUNDS_UP_IN_SSE 27   /* as ROUNDS_UP, in the SSE unit alone */
+#define ALLOCATES_TOO_MUCH 28 /* and ignores the error */
+#define TOO_MANY_ARGUMENTS 29 /* of a launch, and ignores the error */
 #define ROUNDS_ONCE 30        /* always, and declares it */
-#define WRONG_CONTRACT 31     /* declares that and does something else */
-#define STEERS 32             /* the terminal, with what it says */
+#define WRONG_CONTRACT 31     /* declares one rounding and does another */
+#define STEERS 32             /* the terminal, by escape sequences in its texts */
+#define HOLDS_SCRATCH 33      /* one block serves all calls of the process */
+#define KEEPS_ARGUMENTS 34    /* launches with the pointers of the first call */
 
 static const plumb_host* host;
 static volatile int* volatile near_null = (volatile int*)16;
@@ -73,7 +75,7 @@ static void leave_float_environment(int in_launcher) {
   if (PLUMB_FAULT == ROUNDS_UP && in_launcher) fesetround(FE_UPWARD);
   if (PLUMB_FAULT == TRAPS && !in_launcher) feenableexcept(FE_INEXACT);
 #if defined(__SSE__)
-  /* fesetround changes the x87 unit too, and this does not. */
+  /* Unlike fesetround, this does not change the x87 unit. */
   if (PLUMB_FAULT == ROUNDS_UP_IN_SSE && in_launcher) _mm_setcsr(_mm_getcsr() | 0x4000);
   if (PLUMB_FAULT == FLUSHES && !in_launcher) _mm_setcsr(_mm_getcsr() | 0x8040);
 #endif
@@ -118,6 +120,7 @@ static void fault_in_kernel(const plumb_rms_norm_params* p, float* scratch) {
     case WRITES_BEHIND: p->out[p->tokens * p->out_row_stride] = 1; break;
     case WRITES_FAR_BEHIND: p->out[p->tokens * p->out_row_stride + (64 << 10)] = 1; break;
     case KEEPS_SCRATCH:
+    case HOLDS_SCRATCH:
     case USES_SCRATCH: *scratch = 1; break;
     case LAUNCHES_IN_KERNEL:
       host->launch(host->context, "inner", &nothing, NULL, 0, p->stream);
@@ -142,7 +145,7 @@ static void rms_norm_kernel(const void* arguments) {
   leave_float_environment(0);
 }
 
-/* Gets a pointer to where the parameters were. */
+/* `arguments`: a pointer to where the parameters were. */
 static void late_kernel(const void* arguments) {
   struct call call = {0};
   memcpy(&call.params, *(const void* const*)arguments, sizeof call.params);
@@ -164,7 +167,7 @@ static plumb_status enqueue(const struct call* call) {
                       stream);
 }
 
-/* Scratch for the kernel, where the fault is about it: given back at once, or before the launch. */
+/* Launches with scratch, which it releases behind the launch or has released before. */
 static plumb_status enqueue_with_scratch(struct call* call) {
   const plumb_stream stream = call->params.stream;
   static float* kept;
@@ -177,14 +180,24 @@ static plumb_status enqueue_with_scratch(struct call* call) {
   if (first_in_capture) return enqueue(call);
   call->scratch = host->allocate(host->context, 1000, stream);
   kept = call->scratch;
-  if (!call->scratch) return PLUMB_OK; /* the refusal has to be seen all the same */
+  if (!call->scratch) return PLUMB_OK; /* plumb has to report the refusal anyway */
   const plumb_status status = enqueue(call);
   host->release(host->context, call->scratch, stream);
   return status;
 }
 
+/* Launches with scratch that it never releases. It is larger than all memory of the case. */
+static plumb_status enqueue_with_held_scratch(struct call* call) {
+  static float* held;
+  const size_t bytes = (size_t)8 << 20;
+  if (!held) held = host->allocate(host->context, bytes, call->params.stream);
+  call->scratch = held + bytes / sizeof *held - 1;
+  return enqueue(call);
+}
+
 static plumb_status rms_norm(const void* params) {
   static int calls;
+  static struct call first;
   static const void* planned;
   struct call call = {*(const plumb_rms_norm_params*)params, NULL};
   if (PLUMB_FAULT < ROUNDS_ONCE && call.params.rounding != PLUMB_ROUND_ONCE) {
@@ -207,7 +220,9 @@ static plumb_status rms_norm(const void* params) {
       break;
     case NO_STATUS: return (plumb_status)17;
     case REFUSES: host->explain(host->context, "too wide"); return PLUMB_INVALID_ARGUMENT;
-    case STEERS: host->explain(host->context, "\033[2J gone\302\2332J\r\n"); return PLUMB_LAUNCH_FAILED;
+    case STEERS:
+      host->explain(host->context, "\033[2J gone\302\2332J\r\n");
+      return PLUMB_LAUNCH_FAILED;
     case FAILS: host->explain(host->context, "out of luck"); return PLUMB_LAUNCH_FAILED;
     case ALLOCATES_TOO_MUCH: host->allocate(host->context, SIZE_MAX, call.params.stream); break;
     case TOO_MANY_ARGUMENTS:
@@ -217,6 +232,11 @@ static plumb_status rms_norm(const void* params) {
     case KEEPS_SCRATCH:
     case USES_SCRATCH:
     case ALLOCATES_IN_CAPTURE: return enqueue_with_scratch(&call);
+    case HOLDS_SCRATCH: return enqueue_with_held_scratch(&call);
+    case KEEPS_ARGUMENTS:
+      if (calls++ == 0) first = call;
+      first.params.stream = call.params.stream;
+      return enqueue(&first);
     default: break;
   }
   fork_once();

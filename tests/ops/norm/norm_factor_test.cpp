@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rows whose squares are lost in eps are all multiplied by the same rounded 1 / sqrt(eps): its
-// error is one error, however many rows there are.
+// Tests rows whose mean square is lost in eps. All of them are multiplied by the same rounded 1 /
+// sqrt(eps), whose error is one error for all rows and does not average out.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -38,7 +38,7 @@ Estimate norm_of(const std::vector<std::uint16_t>& x) {
       numerics);
 }
 
-// x * factor in fp32, stored.
+// x * factor in fp32, stored as bf16.
 HostTensor multiplied(const std::vector<std::uint16_t>& x, float factor) {
   HostTensor got({.name = "out", .dtype = Dtype::bf16, .shape = {kTokens, kHidden}});
   for (std::int64_t i = 0; i < got.elements(); ++i) {
@@ -47,8 +47,8 @@ HostTensor multiplied(const std::vector<std::uint16_t>& x, float factor) {
   return got;
 }
 
-// 1000 x lies between two bf16 numbers exactly for one x in 64, and the factor's error says where
-// all of these go.
+// For one x in 64, 1000 x is exactly between two bf16 numbers. The error of the factor decides how
+// all of these round.
 TEST(RowFactor, OfRowsLostInEpsErrsOnceForAllOfThem) {
   const std::vector<std::uint16_t> x = draw(2e-8);
   const Estimate expected = norm_of(x);
@@ -61,12 +61,12 @@ TEST(RowFactor, OfRowsLostInEpsErrsOnceForAllOfThem) {
        {std::nextafter(1000.0F, 0.0F), 1000.0F, std::nextafter(1000.0F, 2e3F)}) {
     const HostTensor got = multiplied(x, factor);
     EXPECT_EQ(failed_checks(judge(expected, got)), "") << factor;
-    alarms_if_independent += failed_checks(judge(independent, got)) == "mean error" ? 1 : 0;
+    alarms_if_independent += failed_checks(judge(independent, got)) == "biased" ? 1 : 0;
   }
   EXPECT_EQ(alarms_if_independent, 3);
 }
 
-// A factor that is wrong is found all the same.
+// A wrong factor is still found.
 TEST(RowFactor, ThatIsWrongIsFound) {
   const std::vector<std::uint16_t> x = draw(2e-8);
   EXPECT_NE(failed_checks(judge(norm_of(x), multiplied(x, 1003.0F))), "");

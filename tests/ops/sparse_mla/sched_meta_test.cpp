@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// get_decoding_sched_meta: every plan that does each block once is right, in whatever order its
-// parts are. Wrong ones are reported by request and block.
+// Tests the check of get_decoding_sched_meta: every plan that processes each block once is right,
+// in any order of its parts. Wrong plans are reported by request and block.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <plumb/ops/sparse_mla.h>
@@ -45,7 +45,8 @@ Blocks random_blocks(std::uint64_t seed) {
   return blocks;
 }
 
-// Cuts anywhere between blocks, parts and splits in any order, and two parts without work.
+// A random right plan: cuts anywhere between blocks, parts and splits in any order, and two parts
+// without work.
 Tiles any_tiles(const Blocks& blocks, std::uint64_t seed) {
   std::vector<std::pair<std::int32_t, std::int32_t>> all;  // request, block
   for (std::int32_t request = 0; request < std::ssize(blocks); ++request) {
@@ -62,7 +63,8 @@ Tiles any_tiles(const Blocks& blocks, std::uint64_t seed) {
     const bool cut_behind = end + 1 < blocks[last].total(), one = first == last;
     Tile tile{first, last, begin, end + 1, splits[first]++, begin > 0, cut_behind};
     if (one) tile.first_split = begin > 0 || cut_behind;
-    if (one) tile.last_split = static_cast<std::int32_t>(seed % 2);  // nobody reads it
+    // The check must ignore last_split if the part has one request.
+    if (one) tile.last_split = static_cast<std::int32_t>(seed % 2);
     if (!one) ++splits[last];
     tiles.push_back(tile);
   }
@@ -75,15 +77,16 @@ Tiles any_tiles(const Blocks& blocks, std::uint64_t seed) {
   return tiles;
 }
 
-// What a kernel would do with the parts: each block of each request once, each split by one part.
+// True if a kernel that follows the parts processes each block of each request once and each split
+// is written by one part.
 bool does_right(const Blocks& blocks, const Tiles& tiles) {
   std::vector<std::vector<int>> done;
-  std::vector<std::vector<std::int32_t>> written(blocks.size());  // -1: as a whole
+  std::vector<std::vector<std::int32_t>> written(blocks.size());  // -1: written as a whole
   for (const RequestBlocks& request : blocks) done.emplace_back(request.total(), 0);
   for (const Tile& tile : tiles) {
     if (tile.begin_req >= std::ssize(blocks)) continue;
     if (tile.begin_req < 0 || tile.end_req >= std::ssize(blocks)) return false;
-    if (tile.end_req < tile.begin_req) return false;  // a part that claims work and has none
+    if (tile.end_req < tile.begin_req) return false;  // the part claims work but has none
     for (std::int32_t request = tile.begin_req; request <= tile.end_req; ++request) {
       const bool first = request == tile.begin_req, last = request == tile.end_req;
       const std::int32_t from = first ? tile.begin_block : 0;
@@ -197,7 +200,8 @@ TEST_F(SchedMetaVerdict, NamesTheRequestAndTheBlock) {
             of + "request 1 (4 blocks): parts 0 and 1 write split 0");
   EXPECT_EQ(said({first, {1, 1, 2, 4, 2, 1, 1}, third}, splits),
             of + "request 1 (4 blocks): part 1 writes split 2");
-  EXPECT_EQ(said({first, second, third}, {0, 1, 2, 3}).substr(0, 21), "num_splits: rows 2-3 ");
+  EXPECT_EQ(said({first, second, third}, {0, 1, 2, 3}).substr(0, 34),
+            "num_splits: 2 of 4 rows (rows 2-3)");
 }
 
 TEST(SchedMetaKernel, RefusesWhatTheContractForbids) {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the words of a command line ask for.
+// Turns the words of a command line into an action.
 #pragma once
 
 #include <functional>
 
 namespace plumb::tools {
 
-// Does it and returns an exit code (tools/commands.h).
+// Runs the command and returns an exit code (tools/commands.h).
 using Action = std::function<int()>;
 
 // Throws UsageError (tools/selection.h) for words that plumb does not know.
