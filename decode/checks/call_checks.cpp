@@ -32,14 +32,14 @@ class OtherCalls {
     const auto found = std::find_if(next(), calls_.end(), [&](const auto& one) {
       return one->op == call.op && one->place.name == call.place.name;
     });
-    if (found == calls_.end()) return nullptr;
     passed_over_ = nullptr;
     if (found == calls_.end()) return nullptr;
     if (found != next()) passed_over_ = next()->get();
     next_ = found - calls_.begin() + 1;
     return found->get();
   }
-  // The first call between the last two that were looked for and found.
+  // The first call between the last two that find() returned: this engine makes it, the other
+  // leaves it out. nullptr: there is none.
   const Recording* passed_over() const { return passed_over_; }
   // The first one behind them.
   const Recording* left() const { return next() == calls_.end() ? nullptr : next()->get(); }
