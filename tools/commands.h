@@ -44,7 +44,7 @@ struct MergeArguments {
 struct ListArguments {
   Selection selection;
   bool ops = false, arguments = false, contracts = false, platforms = false, scenarios = false;
-  bool why = false;
+  bool faults = false, why = false;
 };
 
 struct BenchArguments {

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// plumb list: lists cases, or with an option ops, arguments, contracts, platforms or scenarios.
+// plumb list: lists cases, or with an option ops, arguments, contracts, platforms, scenarios or
+// faults.
 #include <fmt/format.h>
 
 #include "cases/studies/contract_table.h"
 #include "cases/tables/op_arguments.h"
 #include "device/device.h"
+#include "faults/decode/decode_faults.h"
 #include "process/worker.h"
 #include "tools/commands.h"
 #include "tools/output.h"
@@ -52,6 +54,14 @@ int list_command(const ListArguments& arguments) {
     for (const cases::Scenario& s : cases::all_scenarios()) put_format("{:<20}{}\n", s.name, s.why);
     for (const cases::GraphModeName& mode : cases::graph_mode_names()) {
       put_format("{:<20}decode steps: {}\n", mode.name, mode.why);
+    }
+    return 0;
+  }
+  if (arguments.faults) {
+    for (const auto* faults : {&cases::all_decode_faults(), &cases::faults_within_numerics()}) {
+      for (const cases::DecodeFault& fault : *faults) {
+        put_format("{:<44}{}\n", fault.name, fault.stands_for);
+      }
     }
     return 0;
   }

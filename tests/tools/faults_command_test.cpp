@@ -31,6 +31,17 @@ TEST_F(CommandLine, FaultsAreFoundAndTheStepsWithoutThemAreClean) {
   EXPECT_NE(json.find("\"exit_code\": 0"), std::string::npos);
 }
 
+// Each line is a name that --fault and --set fault= take, and what the fault stands for.
+TEST_F(CommandLine, FaultsAreListed) {
+  const Finished listed = run({"list", "--faults"});
+  EXPECT_EQ(listed.code, 0) << listed.err;
+  EXPECT_GT(count(listed.out, "\n"), 100u);
+  EXPECT_NE(listed.out.find("\nwarm_up_state_captured  "), std::string::npos);
+  EXPECT_NE(listed.out.find(" vLLM #42444"), std::string::npos);
+  EXPECT_NE(listed.out.find("\nrouter_logits_in_bf16  "), std::string::npos)
+      << "a fault within the numerics";
+}
+
 TEST_F(CommandLine, CleanStepsRaiseNoAlarmWithAnyNumberOfJobs) {
   const Words words{"faults", "--clean", "30", "--platform", "sim-sm90", "--seed", "7", "--jobs"};
   for (const char* jobs : {"1", "2"}) {

@@ -132,7 +132,7 @@ void add_run(CLI::App& app, Action& action) {
 
 void add_list(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<ListArguments>();
-  CLI::App* command = app.add_subcommand("list", "list cases, ops, platforms or scenarios");
+  CLI::App* command = app.add_subcommand("list", "list cases, ops, platforms, scenarios or faults");
   begin_group(*command, "Instead of cases");
   CLI::Option* const ops =
       add_value(*command, "--ops", "[FILE.py]", arguments->selection.own_ops,
@@ -141,6 +141,8 @@ void add_list(CLI::App& app, Action& action) {
   command->add_flag("--platforms", arguments->platforms,
                     "the platforms, and why some cannot be used here");
   command->add_flag("--scenarios", arguments->scenarios, "the scenarios");
+  command->add_flag("--faults", arguments->faults,
+                    "the faults of decode steps (plumb faults --fault, plumb run --set fault=...)");
   command->add_flag("--arguments", arguments->arguments, "arguments of each op, as Markdown");
   command->add_flag("--contracts", arguments->contracts,
                     "choices of each op, and the cases that distinguish their values, as Markdown");
