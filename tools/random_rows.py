@@ -187,7 +187,7 @@ def outcome_of(plumb, op, row, must_keep, folder, platforms=()):
 
 
 def named(name, drawn):
-    return {"name": name, "why": "Drawn by tools/random_rows.py: another row of this op with one size, stride or constant changed, and up to three other parameters drawn.", "eager_only": True, "golden": False, **drawn}
+    return {"name": name, "why": "Drawn by tools/random_rows.py: another row of this op with strides, a size or a constant changed on purpose, and some other parameters drawn.", "eager_only": True, "golden": False, **drawn}
 
 
 def sweep(drawing, count, platforms, folder):

@@ -26,7 +26,8 @@ std::string why_not_judged();
 
 bool is_known_op(const std::string& op);
 
-// Throws cases::BadRow for a name that the numerics do not have.
+// The numerics of a recorded call as numbers. Throws cases::BadRow for a word that its member of
+// plumb_numerics cannot have. OutsideCall checks the names of members, and numbers.
 cases::NumericSettings settings_of(const std::map<std::string, TraceScalar>& numerics);
 
 class KnownCall {

@@ -43,8 +43,9 @@ std::int64_t independent_rows(const RecordedCall& call);
 // always gets a sample.)
 std::optional<Expectations> expect_sample(const RecordedCall& call, const RowChoice& choice);
 
-// The rows of large tensors that a verdict on the chosen rows reads. Computed from shapes alone, so
-// that other rows need not be loaded.
+// The rows that a verdict on the chosen rows reads, by tensor. Tensors that are not listed are
+// needed in full, such as all integer tensors. Computed from shapes alone, so that other rows need
+// not be loaded.
 NeededPlaces needed_places(const RecordedCall& call, const RowChoice& choice);
 
 // Copies `rows` out of `tensors`. `whole` is the layout of `tensors` for `count` rows, `few` the

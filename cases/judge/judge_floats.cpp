@@ -25,7 +25,8 @@ using reference::Estimate;
 struct RowResult {
   RowModel model;
   bool measured = true;  // false: norm and direction are meaningless (an element overflowed)
-  // L2 norm of the result, and of its component orthogonal to the expected row.
+  // L2 norm of the result, and of its component orthogonal to the expected row. If the result
+  // points in the opposite direction, `across` is at least the norm of the expected row.
   double norm = 0, across = 0;
   double mean_error = 0;  // mean of sign(value) * (result - value)
   std::int64_t compared = 0, zeros = 0, observable = 0;

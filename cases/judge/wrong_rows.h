@@ -22,7 +22,7 @@ inline constexpr double kNearlyAll = 0.9;
 
 inline bool is_float(Dtype dtype) { return dtype == Dtype::bf16 || dtype == Dtype::f32; }
 
-// The wrong rows, restricted to columns [begin, end).
+// All wrong rows. Patterns are looked for in their columns [begin, end) only.
 struct WrongRows {
   const Evidence& evidence;
   std::vector<std::int64_t> rows;
@@ -68,7 +68,9 @@ bool nearly_all_rows(const WrongRows& view, const Condition& condition) {
   return static_cast<double>(explained) >= kNearlyAll * static_cast<double>(view.rows.size());
 }
 
-// "each wrong row is zero", or "every wrong element is zero" if the rows also have right elements.
+// States that the wrong rows meet `condition`, which `what` names ("is zero"): "each wrong row is
+// zero" if nearly all of them meet it in every column, else "every wrong element is zero" if nearly
+// all of them meet it in their wrong elements. Else nullopt.
 template <class Condition>
 std::optional<std::string> all_are(const WrongRows& view, std::string_view what,
                                    const Condition& condition) {

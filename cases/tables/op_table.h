@@ -25,7 +25,7 @@
 namespace plumb::cases {
 
 // A word parameter, and the member value that each word stands for. A row without the word has the
-// first value, or the platform's.
+// platform's value if `of_platform` is set, else the first value.
 struct WordChoices {
   std::string parameter;
   std::vector<std::pair<std::string_view, std::int64_t>> values;

@@ -63,7 +63,7 @@ void add_judge(CLI::App& app, Action& action) {
       ->required();
   begin_group(*command, "What is judged");
   add_value(*command, "--against", "TRACE", arguments->against,
-            "compare equal calls and rows of two traces, bit for bit");
+            "compare calls and rows that read the same bits in both traces, bit for bit");
   auto seconds = std::make_shared<double>(0);
   CLI::Option* const follow =
       add_value(*command, "--follow", "[SECONDS]", *seconds,

@@ -26,7 +26,7 @@ struct FailureGroup {
 std::vector<FailureGroup> failure_groups(const std::vector<Finished>& all);
 
 // "FAIL  op/row/scenario   platform   as op/other_row/scenario": line of a failure whose group has
-// been shown in full.
+// already had its first failure printed in full.
 std::string repeated_failure_text(const Finished& failure, const std::string& first,
                                   const Style& style);
 

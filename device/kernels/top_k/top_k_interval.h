@@ -93,7 +93,7 @@ struct TopKSum {
   std::uint32_t in_front, total;  // over the threads in front of this one; over the block
 };
 
-// Sum of `value` over the lanes of a wave up to this one.
+// Sum of `value` over the lanes of a wave up to and including this one.
 PLUMB_DEVICE inline std::uint32_t sum_up_to_lane(LaneMask wave, int lanes, std::uint32_t value) {
   PLUMB_NO_UNROLL
   for (int distance = 1; distance < lanes; distance *= 2) {
