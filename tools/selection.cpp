@@ -60,7 +60,7 @@ void require_op(const std::string& op) {
   }
 }
 
-// Limit for a file of the user. A device file may have no end.
+// Larger files are refused (recorded calls have their own limit). A device file may have no end.
 constexpr std::size_t kMostBytes = std::size_t{16} << 20;
 
 // Whether the file is a recorded call. If it cannot be read, read_file() reports it later.

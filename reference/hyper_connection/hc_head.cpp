@@ -46,7 +46,7 @@ std::vector<Uncertain> mixes_of_rounded(const MixWeights& weights, const Tracked
   return mixes;
 }
 
-// Mixes of all tokens times r: [tokens, 4].
+// Mixes: the four products of each token with fn, times the token's RMS scale r: [tokens, 4].
 Tracked head_mixes(const HcHead& inputs, const MixWeights& weights, const TokenRows& tokens,
                    const Numerics& numerics) {
   const std::int64_t count = std::ssize(tokens);

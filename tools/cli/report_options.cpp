@@ -45,7 +45,8 @@ void add_report(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<ReportArguments>();
   CLI::App* command = app.add_subcommand("report", "draw JSON reports as a page (docs/report.md)");
   add_value(*command, "REPORT", "REPORT", arguments->reports,
-            "JSON report of plumb run, faults or judge; of several, the oldest first")
+            "JSON report of plumb run, faults, judge or golden diff; several of plumb run, the "
+            "oldest first")
       ->required();
   add_value(*command, "--output,-o", "FILE", arguments->output, "HTML file")->required();
   command->callback(

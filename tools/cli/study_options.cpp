@@ -60,7 +60,8 @@ void add_faults(CLI::App& app, Action& action) {
             "where to run (default: sim-sm90, sim-gfx942)");
   add_names(*command, "--fault", "PATTERN", arguments->patterns,
             "name of a fault; * and ? as in a shell (default: all)");
-  add_value(*command, "--shard", "I/N", arguments->shard, "one of N equal shares of the faults");
+  add_value(*command, "--shard", "I/N", arguments->shard,
+            "run one of N shares with equal numbers of faults");
   add_value(*command, "--seed", "N", arguments->seed_text, "other schedules");
   add_jobs(*command, arguments->jobs, "faults that run at a time (default: cores)");
   add_json(*command, arguments->json);

@@ -153,8 +153,9 @@ PLUMB_DEVICE float sqrt_softplus(const Params& p, float x) {
   return softplus * rsqrt_approx(softplus);
 }
 
-// Divisor of the weights. If the sum of a row's scores is zero, a divisor of 1 or of 1e-20 gives
-// weights of 0 instead of NaN (p.zero_sum chooses).
+// Divisor of the weights. p.zero_sum chooses what happens if the sum of a row's scores is 0: ONE
+// divides by 1 and gives weights of 0; EPSILON adds 1e-20 to every sum and gives 0; NAN divides by
+// 0 and gives NaN.
 template <class Params>
 PLUMB_DEVICE float divisor_of(const Params& p, float sum) {
   if (p.zero_sum == PLUMB_ZERO_SUM_EPSILON) return sum + 1e-20F;

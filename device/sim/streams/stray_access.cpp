@@ -60,7 +60,8 @@ class Arguments {
       if (region != nullptr && region->freed) {
         return fmt::format("an argument points into '{}', which has been freed", *region->label);
       }
-      // Pages behind live blocks belonged to earlier devices too: only the start of a block tells.
+      // In the guard zones of a live block, addresses may come from blocks of earlier devices.
+      // There an argument counts only if it is the start of a freed block.
       const auto freed = region == nullptr ? find_freed(word) : find_freed_at(word);
       if (!freed) continue;
       return fmt::format("an argument points into '{}' {}", freed->label,
