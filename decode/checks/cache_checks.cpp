@@ -45,7 +45,8 @@ void check_cache(const CacheView& cache, WatchedStep& step) {
 }
 
 // Two requests may share only the blocks of a common prefix, at equal places in their tables. With
-// any other common block, one request overwrites entries of the other.
+// any other common block, one request overwrites entries of the other. A request that has passed a
+// block of its window gives it back, so the block in front may be gone for one of the two.
 void check_owners(const CacheView& cache, const device::decode::StepPlan& plan, WatchedStep& step) {
   const auto width =
       static_cast<std::size_t>(step.twin.engine.geometry().blocks_per_request(cache.cache));
@@ -69,8 +70,9 @@ std::optional<CommonBlock> block_of_two(std::span<const std::int32_t> tables, st
     const auto [found, fresh] = first.try_emplace(tables[i], i);
     if (fresh) continue;
     const std::size_t there = found->second, place = i % width;
-    const bool shared =
-        there % width == place && (place == 0 || tables[there - 1] == tables[i - 1]);
+    const bool follows_shared = place == 0 || tables[there - 1] == tables[i - 1] ||
+                                tables[there - 1] == 0 || tables[i - 1] == 0;
+    const bool shared = there % width == place && follows_shared;
     if (shared) continue;
     return CommonBlock{tables[i], static_cast<std::int64_t>(place),
                        static_cast<std::int64_t>(there % width)};

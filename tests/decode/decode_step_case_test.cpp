@@ -216,6 +216,8 @@ TEST(DecodeStepCase, ABlockOfTwoRequestsIsPartOfAPrefixOrAFinding) {
   EXPECT_FALSE(block_of_two(Tables{1, 2, 3, 0, 4, 5, 6, 0}, 4));
   EXPECT_FALSE(block_of_two(Tables{1, 2, 3, 0, 1, 2, 7, 0}, 4)) << "a prefix";
   EXPECT_FALSE(block_of_two(Tables{1, 2, 3, 0, 1, 2, 3, 0}, 4));
+  EXPECT_FALSE(block_of_two(Tables{0, 2, 3, 0, 1, 2, 7, 0}, 4)) << "given back by one of them";
+  EXPECT_FALSE(block_of_two(Tables{1, 2, 3, 0, 0, 2, 7, 0}, 4)) << "given back by the other";
   const auto behind = block_of_two(Tables{1, 2, 3, 0, 1, 4, 3, 0}, 4);
   ASSERT_TRUE(behind) << "what lies in front is not shared";
   EXPECT_EQ(behind->block, 3);
