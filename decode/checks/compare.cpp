@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "decode/checks/compare.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace plumb::cases {
 
@@ -47,11 +51,26 @@ bool same_bits(const HostTensor& got, const HostTensor& wanted, const RowMask& r
   return true;
 }
 
+// A line about two results that cannot be compared; nullopt if they can.
+std::optional<std::string> other_shape(const HostTensor& got, const HostTensor& wanted) {
+  const TensorSpec &one = got.spec(), &other = wanted.spec();
+  if (one.dtype == other.dtype && one.shape == other.shape) return std::nullopt;
+  return fmt::format("{}: {} {} in this run, but {} {} in the other one", one.name,
+                     name_of(one.dtype), one.shape, name_of(other.dtype), other.shape);
+}
+
 std::optional<TensorReport> difference(const CallRecorder::CallRecording& got,
                                        const CallRecorder::CallRecording& expected,
                                        const std::string& name, const RowMask& rows,
                                        std::string_view what) {
   const HostTensor& wanted = expected.tensors.at(name);
+  if (auto line = other_shape(got.tensors.at(name), wanted)) {
+    TensorReport report;
+    report.tensor = name;
+    report.rows_total = wanted.rows();
+    report.failures.push_back(std::move(*line));
+    return report;
+  }
   ColumnRanges columns;
   if (expected.problem)
     columns = expected.problem->promised_columns(expected.tensors, wanted.spec());

@@ -42,6 +42,17 @@ TEST_F(CommandLine, FaultsAreListed) {
       << "a fault within the numerics";
 }
 
+// The fault makes a result shorter than in the eager step. That is a finding about the call, and
+// does not end the comparison of the step.
+TEST_F(CommandLine, AResultOfAnotherShapeIsAFindingAboutItsCall) {
+  const Finished finished =
+      run({"run", "--case", "decode_step/v4/full", "--platform", "sim-sm90", "--set",
+           "fault=top_k_cut_at_decode_tokens", "--json", path("report.json")});
+  EXPECT_EQ(finished.code, 1) << finished.err;
+  EXPECT_EQ(finished.out.find("error: "), std::string::npos) << finished.out;
+  EXPECT_NE(finished.out.find("in this run, but "), std::string::npos) << finished.out;
+}
+
 TEST_F(CommandLine, CleanStepsRaiseNoAlarmWithAnyNumberOfJobs) {
   const Words words{"faults", "--clean", "30", "--platform", "sim-sm90", "--seed", "7", "--jobs"};
   for (const char* jobs : {"1", "2"}) {
