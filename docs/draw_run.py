@@ -1,10 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 #
-# Draws captured terminal text as SVG: docs/draw_run.py < capture > docs/run.svg. Capture with
-#   script -qec 'plumb run --tier smoke' /dev/null
-# and add the command as the first line. docs/run.svg shows a plug-in: tests/must_fail/plugins/launches.c built
-# with PLUMB_FAULT=0, whose rms_norm reads x with a row stride of hidden.
+# Draws captured terminal text as SVG: docs/draw_run.py < capture > docs/run.svg. docs/draw_run.sh makes the capture of
+# docs/run.svg.
 # Supports colours, bold, and the control sequence that erases the progress line.
 import html
 import re
