@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// plumb_smoke [--platform NAME]... [CASE]...: a first verdict while the rest of plumb compiles.
-// Exit codes as of plumb run.
+// plumb_smoke [CASE...]: a first verdict while the rest of plumb compiles. Exit codes as of plumb
+// run.
 #include <fmt/format.h>
 
 #include <chrono>
 #include <cstdio>
 #include <exception>
 #include <set>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -23,30 +22,10 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-struct SmokeWords {
-  std::vector<std::string> platforms, patterns;  // none: all
-};
-
-// Throws std::invalid_argument.
-SmokeWords read_words(const std::vector<std::string>& words) {
-  SmokeWords found;
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    if (words[i] == "--platform") {
-      if (++i == words.size()) throw std::invalid_argument("--platform needs a name");
-      found.platforms.push_back(words[i]);
-    } else if (words[i].starts_with("-")) {
-      throw std::invalid_argument("the only option is --platform, and not " + words[i]);
-    } else {
-      found.patterns.push_back(words[i]);
-    }
-  }
-  return found;
-}
-
-int run(const SmokeWords& found) {
-  const std::vector<SmokeTask> tasks = plumb::tools::smoke_tasks(found.patterns, found.platforms);
+int run(const std::vector<std::string>& patterns) {
+  const std::vector<SmokeTask> tasks = plumb::tools::smoke_tasks(patterns);
   if (tasks.empty()) {
-    std::fputs("plumb_smoke: no case of the smoke tier has such a name and platform\n", stderr);
+    std::fputs("plumb_smoke: no case of the smoke tier has such a name\n", stderr);
     return 2;
   }
   plumb::process::StatusLine status;
@@ -77,7 +56,7 @@ int run(const SmokeWords& found) {
 
 int main(int count, char** arguments) {
   try {
-    return run(read_words({arguments + 1, arguments + count}));
+    return run({arguments + 1, arguments + count});
   } catch (const std::exception& error) {
     std::fputs(fmt::format("plumb_smoke: {}\n", error.what()).c_str(), stderr);
     return 2;
