@@ -23,7 +23,7 @@ const DecodeFault& find_fault(const Row& row) {
   }
   const std::string nearest = nearest_name(row.word("fault"), names);
   throw BadRow(fmt::format("{}: unknown fault \"{}\"{}", row.where, row.word("fault"),
-                           nearest.empty() ? "; plumb faults shows them"
+                           nearest.empty() ? "; plumb list --faults lists them"
                                            : fmt::format(" (did you mean \"{}\"?)", nearest)));
 }
 
