@@ -35,6 +35,16 @@ std::vector<std::string_view> RowSchema::words() const {
   return all;
 }
 
+std::vector<std::string_view> RowSchema::values_of(std::string_view word) const {
+  for (const WordParameter& one : word_parameters) {
+    if (one.name == word) return one.values;
+  }
+  for (const ContractChoice& one : choices) {
+    if (one.name == word) return one.values;
+  }
+  return {};
+}
+
 void RowSchema::check_word(std::string_view parameter, std::string_view value,
                            std::string_view where) const {
   if (value.empty()) return;

@@ -49,6 +49,9 @@ struct Parameter {
   std::int64_t default_value;
   std::int64_t least, most;
   std::string_view meaning;
+  // It changes the size of numbers (an exponent, a floor), not a shape: its plainest value is the
+  // default.
+  bool of_values = false;
 };
 
 // A word parameter of rows: selects the kind of inputs, or the form of an argument.
@@ -91,6 +94,8 @@ struct RowSchema {
 
   // Names of all words, including choices.
   std::vector<std::string_view> words() const;
+  // The values of a word; empty: any text is allowed.
+  std::vector<std::string_view> values_of(std::string_view word) const;
   // Throws BadRow if `parameter` is a word and `value` is not one of its values. The message starts
   // with `where`.
   void check_word(std::string_view parameter, std::string_view value, std::string_view where) const;

@@ -347,8 +347,8 @@ OpDefinition define_compress_norm_rope_insert() {
       {"page", 64, 1, 4096, "states of a block of the cache"},
       {"page_gap", 0, 0, 1 << 20, "bytes between blocks of the cache, guarded"},
       {"blocks", 0, 0, 1 << 30, "of the cache; 0: what the tokens need, and two"},
-      {"weight_exponent", 0, -40, 40, "weights of the norm are about 2 to this power"},
-      {"kv_exponent", 0, -40, 40, "kv are about 2 to this power"},
+      {"weight_exponent", 0, -40, 40, "weights of the norm are about 2 to this power", true},
+      {"kv_exponent", 0, -40, 40, "kv are about 2 to this power", true},
       {"far", 0, 0, 1, "1: blocks around 2^31 and 2^32 bytes into the cache"},
       {"far_states", 0, 0, 1, "1: the same of the state cache"}};
   op.word_parameters = {kStateForm, kLayout};

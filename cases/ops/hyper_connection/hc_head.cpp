@@ -109,8 +109,9 @@ class HcHeadProblem final : public TableProblem<P> {
 OpDefinition define_hc_head() {
   using namespace hc_head_cases;
   std::vector<Parameter> parameters = stream_parameters();
-  parameters.insert(parameters.end(), {{"rms_eps_exponent", 6, 0, 30, "rms_eps is 10^-n; 0: none"},
-                                       {"hc_eps_exponent", 6, 0, 30, "hc_eps is 10^-n; 0: none"}});
+  parameters.insert(parameters.end(),
+                    {{"rms_eps_exponent", 6, 0, 30, "rms_eps is 10^-n; 0: none"},
+                     {"hc_eps_exponent", 6, 0, 30, "hc_eps is 10^-n; 0: none", true}});
   return {{"hc_head",
            "gated sum of the four streams before the LM head",
            std::move(parameters),

@@ -14,13 +14,14 @@ constexpr std::int64_t kRowsPerTile = 64;
 
 std::vector<Parameter> mixing_parameters() {
   std::vector<Parameter> parameters = stream_parameters();
-  parameters.insert(parameters.end(),
-                    {{"splits", 1, 1, 64, "parts of K"},
-                     {"sinkhorn_iterations", 20, 1, 1000, "normalisations of the columns"},
-                     {"fused_norm", 0, 0, 1, "1: layer_input is normalised by the same call"},
-                     {"rms_eps_exponent", 6, 0, 30, "rms_eps and norm_eps are 10^-n; 0: none"},
-                     {"hc_eps_exponent", 6, 0, 30, "pre_eps and sinkhorn_eps are 10^-n; 0: none"},
-                     {"post_mult", 2, 1, 16, "factor of the post gates"}});
+  parameters.insert(
+      parameters.end(),
+      {{"splits", 1, 1, 64, "parts of K"},
+       {"sinkhorn_iterations", 20, 1, 1000, "normalisations of the columns"},
+       {"fused_norm", 0, 0, 1, "1: layer_input is normalised by the same call"},
+       {"rms_eps_exponent", 6, 0, 30, "rms_eps and norm_eps are 10^-n; 0: none", true},
+       {"hc_eps_exponent", 6, 0, 30, "pre_eps and sinkhorn_eps are 10^-n; 0: none", true},
+       {"post_mult", 2, 1, 16, "factor of the post gates", true}});
   return parameters;
 }
 
