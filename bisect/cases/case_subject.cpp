@@ -12,6 +12,7 @@
 #include "cases/recorded/recorded_file.h"
 #include "cases/recorded/recorded_problem.h"
 #include "cases/tensors/sort_by.h"
+#include "faults/decode/planted_case.h"
 
 namespace plumb::bisect {
 
@@ -57,11 +58,30 @@ bool is_switch(const cases::Parameter& parameter) {
   return parameter.least == 0 && parameter.most == 1;
 }
 
-// Smallest value to try. A wide dimension keeps 8 elements, because with one column nearly all
-// defects look alike.
+// With one column nearly all defects look alike.
+constexpr std::int64_t kFew = 8;
+
+// Smallest value to try. A wide dimension keeps kFew elements.
 std::int64_t least_of(const cases::Parameter& parameter, std::int64_t value) {
-  constexpr std::int64_t kWide = 64, kFew = 8;
+  constexpr std::int64_t kWide = 64;
   return parameter.least == 1 && value >= kWide ? kFew : parameter.least;
+}
+
+std::vector<std::string> texts(const auto& values) {
+  std::vector<std::string> all;
+  for (const auto& value : values) all.push_back(fmt::to_string(value));
+  return all;
+}
+
+void add_others(Knob& knob, const std::vector<std::string>& values) {
+  for (const std::string& value : values) {
+    if (std::ranges::find(knob.words, value) == knob.words.end()) knob.others.push_back(value);
+  }
+}
+
+// Number of columns that a tensor of this shape has to keep; 1 if it is a list.
+std::int64_t columns_to_keep(const cases::HostTensor& tensor) {
+  return tensor.spec().shape.size() < 2 ? 1 : std::min(tensor.columns(), kFew);
 }
 
 // The values of a word, plainest first. The plainest is to leave it out.
@@ -77,7 +97,14 @@ CaseSubject::CaseSubject(cases::AnyCase which, const std::vector<cases::AnyCase>
   add_scenarios(which, all);
   add_row(which, all);
   if (which.of_steps() != nullptr) describe_serving();
-  if (which.of_op() != nullptr) add_recorded_rows(*which.of_op());
+  if (const cases::Case* of_op = which.of_op()) {
+    add_recorded_rows(*of_op);
+    const cases::TensorSet tensors = problem_of(*of_op, run_.platform)->make_tensors();
+    for (const cases::HostTensor& tensor : tensors.all()) {
+      const bool is_result = tensor.spec().role == cases::Role::output && tensor.elements() > 0;
+      if (is_result) columns_to_keep_[tensor.spec().name] = columns_to_keep(tensor);
+    }
+  }
   if (run_.seed != "0") add({.name = "--seed", .words = {"0", run_.seed}}, run_.seed);
 }
 
@@ -112,6 +139,14 @@ void CaseSubject::add_row(const cases::AnyCase& which, const std::vector<cases::
           fmt::to_string(which.row().integer(name)));
       continue;
     }
+    if (parameter.of_values) {
+      const std::string value = fmt::to_string(which.row().integer(name));
+      Knob knob{.name = name, .words = {fmt::to_string(parameter.default_value)}};
+      if (value != knob.words.front()) knob.words.push_back(value);
+      add_others(knob, texts(values_in_rows(all, which.op(), name)));
+      add(std::move(knob), value);
+      continue;
+    }
     add({.name = name,
          .least = is_op ? least_of(parameter, which.row().integer(name)) : parameter.least,
          .worth_a_try = values_in_rows(all, which.op(), name)},
@@ -119,7 +154,9 @@ void CaseSubject::add_row(const cases::AnyCase& which, const std::vector<cases::
   }
   for (const std::string_view word : which.schema().words()) {
     const std::string value(which.row().word(word));
-    add({.name = std::string(word), .words = default_and(value)}, value);
+    Knob knob{.name = std::string(word), .words = default_and(value)};
+    if (is_op) add_others(knob, texts(which.schema().values_of(word)));
+    add(std::move(knob), value);
   }
 }
 
@@ -157,6 +194,14 @@ cases::AnyCase CaseSubject::case_of(const Candidate& candidate) const {
 }
 
 void CaseSubject::describe_serving() {
+  // -1 means what the model or the planted fault has.
+  const cases::AnyCase which = case_of(start_);
+  const cases::ServedCase served = cases::planted_case(*which.of_steps(), run_.platform, 0);
+  const auto name_default = [&](const char* name, std::int64_t value) {
+    if (std::string& text = start_.at(name); text == "-1") text = fmt::to_string(value);
+  };
+  name_default("speculated", served.setup.geometry.speculated);
+  name_default("drafter", served.setup.geometry.drafter ? 1 : 0);
   order_serving(start_, subject_);
   using Schedule = std::vector<cases::ScheduledStep>;
   using Numbers = std::vector<std::int64_t> (*)(const Schedule&);
@@ -195,12 +240,22 @@ bool CaseSubject::is_possible(const Candidate& candidate) const {
     if (const cases::StepCase* steps = which.of_steps()) {
       schedule_of(*steps, run_.platform);
     } else {
-      problem_of(*which.of_op(), run_.platform);
+      return !is_degenerate(*problem_of(*which.of_op(), run_.platform));
     }
     return true;
   } catch (const std::exception&) {  // a BadRow, or a size that overflows
     return false;
   }
+}
+
+// True if an output has lost all elements, or too many columns to tell one defect from another.
+bool CaseSubject::is_degenerate(const cases::Problem& problem) const {
+  const cases::TensorSet tensors = problem.make_tensors();
+  return std::ranges::any_of(tensors.all(), [&](const cases::HostTensor& tensor) {
+    const auto least = columns_to_keep_.find(tensor.spec().name);
+    if (least == columns_to_keep_.end()) return false;
+    return tensor.elements() == 0 || columns_to_keep(tensor) < least->second;
+  });
 }
 
 std::string CaseSubject::point_of(const Candidate& candidate, const cases::Case& which) const {

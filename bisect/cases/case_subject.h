@@ -4,6 +4,8 @@
 // scenario, the point at which it fails, and, for a decode step, its schedule.
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -40,6 +42,7 @@ class CaseSubject {
   cases::AnyCase said(const cases::AnyCase& which) const;
   std::string point_of(const Candidate& candidate, const cases::Case& which) const;
   void describe_serving();
+  bool is_degenerate(const cases::Problem& problem) const;
   void add_recorded_rows(const cases::Case& which);
   void add_row(const cases::AnyCase& which, const std::vector<cases::AnyCase>& all);
   void add_scenarios(const cases::AnyCase& which, const std::vector<cases::AnyCase>& all);
@@ -50,6 +53,8 @@ class CaseSubject {
   Shrinkable subject_;
   Candidate start_;
   bool has_point_ = false;
+  // By name, for the outputs of an op that have elements at the start.
+  std::map<std::string, std::int64_t> columns_to_keep_;
 };
 
 }  // namespace plumb::bisect

@@ -33,7 +33,7 @@ const std::map<std::string, Words>& orders() {
       {"order", {"", "forward", "reverse", "random"}},
       {"policy", {"", "early", "late", "interleaved"}},
       {"context", {"128", "192", "256", "0"}},
-      {"drafter", {"0", "-1", "1"}},
+      {"drafter", {"0", "1"}},
       {"prompt_tokens", {"0", "-1", "8", "16"}}};
   return orders;
 }
@@ -83,17 +83,13 @@ void order_seed(Knob& knob, const std::string& value) {
 
 void order_serving(Candidate& start, Shrinkable& subject) {
   std::erase_if(subject.knobs, has_no_order);
-  // With a planted fault, speculated = -1 means the number of tokens with which the fault shows.
-  const bool planted = !start.at("fault").empty();
   for (Knob& knob : subject.knobs) {
     std::string& value = start.at(knob.name);
     const auto meaning = unset().find(knob.name);
     if (value.empty() && meaning != unset().end()) value = meaning->second;
     order_words(knob, value);
     if (knob.name == "seed" || knob.name == "weights") order_seed(knob, value);
-    if (knob.name == "speculated" && planted) {
-      knob.words = {"0", "1", "-1", "2", "3", "4", "5", "6", "7", "8"};
-    }
+    if (knob.name == "speculated") knob.least = 0;  // -1 is not a number of tokens
   }
   cases::sort_by(subject.knobs, place_of);
   subject.sizes = {"requests", "steps"};

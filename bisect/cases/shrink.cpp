@@ -21,6 +21,8 @@ constexpr int kSeeds = 3;
 // Size limit (such as requests times steps) up to which a first pass tries smaller sizes, and up to
 // which other seeds are tried.
 constexpr double kSmall = 12;
+// Number of values of a parameter that are tried until one has a verdict.
+constexpr int kTriesForAVerdict = 4;
 
 class Shrinker {
  public:
@@ -34,7 +36,8 @@ class Shrinker {
     settle();
     keep_less();
     settle();
-    Shrunk shrunk{now_, neighbours(), irrelevant()};
+    Shrunk shrunk{.smallest = now_, .neighbours = neighbours()};
+    find_needed_plain(shrunk);
     shrunk.complete = !prober_.out_of_time();
     return shrunk;
   }
@@ -241,45 +244,76 @@ class Shrinker {
     return now_ != before;
   }
 
-  // The next plainer value of a parameter; nullopt if it has the plainest.
-  std::optional<std::string> plainer_than_now(const Knob& one) const {
+  // Plainer values of a parameter than now, the nearest first; empty if it has the plainest.
+  std::vector<std::string> plainer_than_now(const Knob& one) const {
     const std::string& value = now_.at(one.name);
-    if (value == one.plainest()) return std::nullopt;
+    std::vector<std::string> plainer;
+    if (value == one.plainest()) return plainer;
     if (!one.is_number()) {
-      const auto at = std::find(one.words.begin(), one.words.end(), value);
-      return at == one.words.begin() || at == one.words.end() ? one.words.front() : *(at - 1);
+      plainer.assign(one.words.begin(), std::find(one.words.begin(), one.words.end(), value));
+    } else {
+      const auto is_possible = [&](std::int64_t number) {
+        return prober_.is_possible(with(one.name, fmt::to_string(number)));
+      };
+      for (const std::int64_t number :
+           values_between(one.least - 1, number_of(value), one.worth_a_try, is_possible)) {
+        plainer.push_back(fmt::to_string(number));
+      }
     }
-    const auto between =
-        values_between(one.least - 1, number_of(value), one.worth_a_try, [&](std::int64_t number) {
-          return prober_.is_possible(with(one.name, fmt::to_string(number)));
-        });
-    if (between.empty()) return std::nullopt;
-    return fmt::to_string(between.back());
+    std::reverse(plainer.begin(), plainer.end());
+    return plainer;
+  }
+
+  // The smallest case with the first of these values of a parameter that has a verdict.
+  std::optional<Neighbour> first_with_verdict(const std::string& name,
+                                              const std::vector<std::string>& values,
+                                              const std::string& why) {
+    int tries = 0;
+    for (const std::string& value : values) {
+      const Candidate candidate = with(name, value);
+      if (!prober_.is_possible(candidate)) continue;
+      if (tries++ == kTriesForAVerdict) break;
+      const Said said = prober_.ask(candidate, why);
+      if (said.seen != Seen::cannot_say) return Neighbour{name, value, candidate, said};
+    }
+    return std::nullopt;
   }
 
   std::vector<Neighbour> neighbours() {
     std::vector<Neighbour> all;
+    const auto add = [&](const std::string& name, const std::vector<std::string>& values) {
+      auto found = first_with_verdict(name, values, "next to the smallest case: another " + name);
+      if (found && found->said.seen != Seen::same) all.push_back(std::move(*found));
+    };
     for (const Knob& one : subject_.knobs) {
-      if (one.name == subject_.seed) continue;
-      const auto value = plainer_than_now(one);
-      if (!value) continue;
-      const Candidate candidate = with(one.name, *value);
-      all.push_back({one.name, *value, candidate,
-                     prober_.ask(candidate, "next to the smallest case: one step of " + one.name)});
+      if (one.name != subject_.seed) add(one.name, plainer_than_now(one));
+    }
+    for (const KeepKnob& list : subject_.keeps) {
+      if (!now_.at(list.name).empty()) add(list.name, {""});
     }
     return all;
   }
 
-  std::vector<std::string> irrelevant() {
-    std::vector<std::string> names;
+  // For parameters with their plainest value: does the case pass with another one? The first value
+  // is asked first. A parameter whose first value fails does not matter.
+  void find_needed_plain(Shrunk& shrunk) {
     for (const Knob& one : subject_.knobs) {
+      if (one.name == subject_.seed || now_.at(one.name) != one.plainest()) continue;
+      std::vector<std::string> values = one.less_plain();
       const std::string& first = start_.at(one.name);
-      if (first == one.plainest() || now_.at(one.name) != one.plainest()) continue;
-      if (prober_.fails(with(one.name, first), one.name + " at its first value: does it matter?")) {
-        names.push_back(one.name);
+      if (first != one.plainest()) {
+        std::erase(values, first);
+        values.insert(values.begin(), first);
+      }
+      auto found = first_with_verdict(one.name, values,
+                                      "at its plainest value: does " + one.name + " matter?");
+      if (!found) continue;
+      if (found->said.seen == Seen::passes) {
+        shrunk.needed_plain.push_back(std::move(*found));
+      } else if (found->said.seen == Seen::same && found->value == first) {
+        shrunk.irrelevant.push_back(one.name);
       }
     }
-    return names;
   }
 
   const Candidate start_;
@@ -302,13 +336,26 @@ double share_left(const Neighbour& neighbour, const Candidate& smallest) {
 
 std::string Knob::plainest() const { return is_number() ? fmt::to_string(least) : words.front(); }
 
+std::vector<std::string> Knob::less_plain() const {
+  if (!is_number()) {
+    std::vector<std::string> values(words.begin() + 1, words.end());
+    values.insert(values.end(), others.begin(), others.end());
+    return values;
+  }
+  std::vector<std::string> values;
+  for (const std::int64_t number : worth_a_try) {
+    if (number > least) values.push_back(fmt::to_string(number));
+  }
+  return values;
+}
+
 const Neighbour* Shrunk::passing() const {
   const Neighbour* best = nullptr;
   for (const Neighbour& one : neighbours) {
     if (one.said.seen != Seen::passes) continue;
     if (best == nullptr || share_left(one, smallest) > share_left(*best, smallest)) best = &one;
   }
-  return best;
+  return best != nullptr || needed_plain.empty() ? best : &needed_plain.front();
 }
 
 Shrunk shrink(const Candidate& start, const Shrinkable& subject, Prober& prober) {

@@ -21,11 +21,14 @@ namespace plumb::bisect {
 struct Knob {
   std::string name;
   std::vector<std::string> words;         // plainest first; empty: the parameter is a number
+  std::vector<std::string> others = {};   // further words, less plain than any of `words`
   std::int64_t least = 0;                 // smallest value of a number, and its plainest
   std::vector<std::int64_t> worth_a_try;  // numbers that occur in other cases
 
   bool is_number() const { return words.empty(); }
   std::string plainest() const;
+  // Values that are less plain than the plainest, in the order in which they are tried.
+  std::vector<std::string> less_plain() const;
 };
 
 // A parameter that lists which parts of a case are kept, by number; "" keeps all.
@@ -46,7 +49,7 @@ struct Shrinkable {
   std::optional<Candidate> guess = {};  // a smaller case that probably fails
 };
 
-// The smallest case with one parameter changed to its next plainer value.
+// The smallest case with one parameter changed.
 struct Neighbour {
   std::string knob, value;
   Candidate candidate;
@@ -55,8 +58,13 @@ struct Neighbour {
 
 struct Shrunk {
   Candidate smallest;
-  std::vector<Neighbour> neighbours;  // one for each parameter that is not plainest
-  // The passing neighbour whose parameter changed least; nullptr: none passes.
+  // One step plainer, for each parameter that is not plainest; and each list of kept parts, with
+  // all parts. Those without a verdict, and those that fail alike, are left out.
+  std::vector<Neighbour> neighbours;
+  // Neighbours that pass because a parameter is no longer at its plainest value.
+  std::vector<Neighbour> needed_plain;
+  // The passing neighbour whose parameter changed least, a plainer one if there is one; nullptr:
+  // none passes.
   const Neighbour* passing() const;
   // Parameters that were reduced to their plainest value and do not matter: with the original value
   // the smallest case fails too.

@@ -67,6 +67,33 @@ TEST(CaseSubjects, StayAwayFromDegenerateShapes) {
   EXPECT_EQ(find(narrow, "weight")->words, (Texts{"1", "0"}));
 }
 
+TEST(CaseSubjects, KeepColumnsAndElementsOfOutputs) {
+  const CaseSubject quantised = subject_of("per_token_group_quant_fp8/v4_pro_hidden/eager", {});
+  const auto with = [](const CaseSubject& subject, const Texts& settings) {
+    Candidate candidate = subject.start();
+    for (const std::string& one : settings) {
+      candidate.at(one.substr(0, one.find('='))) = one.substr(one.find('=') + 1);
+    }
+    return subject.is_possible(candidate);
+  };
+  EXPECT_TRUE(with(quantised, {"columns=8", "group=8"}));
+  EXPECT_FALSE(with(quantised, {"columns=4", "group=4"}));
+  EXPECT_FALSE(with(quantised, {"tokens=0"}));
+}
+
+// The least number of an exponent is an extreme, not the plainest value.
+TEST(CaseSubjects, TakeTheDefaultOfAValueForItsPlainest) {
+  const CaseSubject subject = subject_of("mhc_pre/one_token/eager", {"post_mult=7"});
+  EXPECT_EQ(find(subject, "post_mult")->words, (Texts{"2", "7"}));
+  EXPECT_EQ(find(subject, "rms_eps_exponent")->plainest(), "6");
+}
+
+TEST(CaseSubjects, KnowOtherValuesOfWords) {
+  const CaseSubject subject = subject_of("rms_norm/v4_pro_hidden/eager", {});
+  EXPECT_EQ(find(subject, "rounding")->words, Texts{""});
+  EXPECT_FALSE(find(subject, "rounding")->others.empty());
+}
+
 TEST(CaseSubjects, KnowWhatIsNoCase) {
   const CaseSubject subject = subject_of("rms_norm/v4_pro_hidden/eager", {});
   EXPECT_TRUE(subject.is_possible(subject.start()));
@@ -112,6 +139,16 @@ TEST(ServingSubjects, LeaveAloneWhatIsServedAndPlanted) {
   EXPECT_EQ(subject.question(subject.start()).settings,
             (Texts{"requests=16", "fault=padding_writes_slot_0"}));
   EXPECT_EQ(subject.size(subject.start())->steps, 4);
+}
+
+// -1 means the number of tokens with which the planted fault shows, and the model's own drafter.
+TEST(ServingSubjects, NameWhatMinusOneMeans) {
+  const CaseSubject subject =
+      subject_of("decode_step/v4/full", {"fault=positions_of_the_first_token"});
+  EXPECT_GT(std::stoi(subject.start().at("speculated")), 0);
+  EXPECT_EQ(find(subject, "speculated")->plainest(), "0");
+  EXPECT_EQ(subject.start().at("drafter"), "1");
+  EXPECT_EQ(subject_of("decode_step/v32/full", {}).start().at("drafter"), "0");
 }
 
 TEST(ServingSubjects, DoNotSayWhatComesToTheSame) {

@@ -102,6 +102,43 @@ TEST(Shrinking, SaysOnlyOfWhatWasAskedThatItDoesNotMatter) {
   EXPECT_TRUE(shrunk.irrelevant.empty());
 }
 
+// The failure needs a single token and forward order. Both are plainest values, so that nothing
+// plainer can pass.
+TEST(Shrinking, NamesPlainValuesThatTheFailureNeeds) {
+  Shrinkable subject{.knobs = {{.name = "tokens", .least = 1},
+                               {.name = "b", .least = 0, .worth_a_try = {0, 3}},
+                               {.name = "order", .words = {"forward"}, .others = {"reverse"}}}};
+  Bench bench{
+      [](const Candidate& one) { return at(one, "tokens") == 1 && one.at("order") == "forward"; }};
+  bench.is_possible = [](const Candidate& one) { return at(one, "tokens") != 2; };
+  // The start has more tokens, and fails in the bench only because it is taken for granted.
+  const Shrunk shrunk = bench.shrink({{"tokens", "24"}, {"b", "7"}, {"order", "forward"}}, subject);
+  EXPECT_EQ(shrunk.smallest, (Candidate{{"tokens", "1"}, {"b", "0"}, {"order", "forward"}}));
+  ASSERT_EQ(shrunk.needed_plain.size(), 2u);
+  EXPECT_EQ(shrunk.needed_plain[0].knob, "tokens");
+  EXPECT_EQ(shrunk.needed_plain[0].value, "24");
+  EXPECT_EQ(shrunk.needed_plain[1].knob, "order");
+  EXPECT_EQ(shrunk.needed_plain[1].value, "reverse");
+  EXPECT_EQ(shrunk.irrelevant, std::vector<std::string>{"b"});
+  ASSERT_NE(shrunk.passing(), nullptr);  // nothing plainer passes
+  EXPECT_EQ(shrunk.passing()->knob, "tokens");
+}
+
+// 4 and 3 cannot be run: the verdict next to 5 is that of 2.
+TEST(Shrinking, LeavesOutNeighboursWithoutAVerdict) {
+  Shrinkable subject{.knobs = {{.name = "a", .least = 1}, {.name = "w", .words = {"x", "y"}}}};
+  Prober prober({.ask = [](const Candidate& one) -> Said {
+    const std::int64_t a = at(one, "a");
+    if (a == 3 || a == 4 || one.at("w") == "x") return {Seen::cannot_say, "refused", 0};
+    return {a >= 5 ? Seen::same : Seen::passes, "", 0};
+  }});
+  const Shrunk shrunk = bisect::shrink({{"a", "9"}, {"w", "y"}}, subject, prober);
+  EXPECT_EQ(shrunk.smallest, (Candidate{{"a", "5"}, {"w", "y"}}));
+  ASSERT_EQ(shrunk.neighbours.size(), 1u);
+  EXPECT_EQ(shrunk.neighbours[0].knob, "a");
+  EXPECT_EQ(shrunk.neighbours[0].value, "2");
+}
+
 TEST(Shrinking, TriesOtherSeedsForFewer) {
   Shrinkable subject{.knobs = {{.name = "requests", .least = 1},
                                {.name = "steps", .least = 1},
@@ -157,6 +194,10 @@ TEST(Shrinking, KeepsPartsWhereNumbersCannotBeReduced) {
   EXPECT_EQ(shrunk.smallest,
             (Candidate{
                 {"requests", "8"}, {"steps", "4"}, {"keep_requests", "3,5"}, {"keep_steps", "3"}}));
+  // With all parts the case fails alike.
+  std::vector<std::string> names;
+  for (const Neighbour& one : shrunk.neighbours) names.push_back(one.knob);
+  EXPECT_EQ(names, (std::vector<std::string>{"requests", "steps"}));
 }
 
 // Five steps are needed only as long as requests are kept. After these are removed, one step is
@@ -172,6 +213,8 @@ TEST(Shrinking, PrefersFewToAPartOfMany) {
   EXPECT_EQ(shrunk.smallest,
             (Candidate{
                 {"requests", "2"}, {"steps", "1"}, {"keep_requests", "none"}, {"keep_steps", ""}}));
+  ASSERT_FALSE(shrunk.neighbours.empty());
+  EXPECT_EQ(shrunk.neighbours.back().knob, "keep_requests");  // with all of them it passes
 }
 
 TEST(Shrinking, FindsTheSameWithAnyNumberOfJobs) {

@@ -76,14 +76,22 @@ std::string line_of(const bisect::Question& question) {
   return "plumb run" + options_text(question);
 }
 
+std::vector<Neighbour> what_matters(const bisect::Shrunk& shrunk) {
+  std::vector<Neighbour> all = shrunk.neighbours;
+  all.insert(all.end(), shrunk.needed_plain.begin(), shrunk.needed_plain.end());
+  return all;
+}
+
 std::string neighbours_text(const bisect::Shrunk& shrunk) {
+  const auto shown = [](const std::string& value) { return value.empty() ? "default" : value; };
   std::string text;
-  for (const Neighbour& one : shrunk.neighbours) {
-    text += fmt::format("    {} {}: with {} it {}{}\n", one.knob, shrunk.smallest.at(one.knob),
-                        one.value.empty() ? "its default" : one.value, name_of(one.said.seen),
-                        one.said.reason.empty() ? "" : " (" + one.said.reason + ")");
+  for (const Neighbour& one : what_matters(shrunk)) {
+    text +=
+        fmt::format("    {} {}: with {} it {}{}\n", one.knob, shown(shrunk.smallest.at(one.knob)),
+                    shown(one.value), name_of(one.said.seen),
+                    one.said.reason.empty() ? "" : " (" + one.said.reason + ")");
   }
-  return text.empty() ? "    nothing: every parameter has its plainest value\n" : text;
+  return text.empty() ? "    nothing: no other value of a parameter passes\n" : text;
 }
 
 std::string report_text(const CaseSearchResult& result) {
@@ -124,7 +132,7 @@ ordered_json to_json(const CaseQuestion& question, const CaseSearchResult& resul
   json["failure"] = to_json(result.failure);
   json["passes"] = result.passing ? ordered_json(line_of(*result.passing)) : ordered_json(nullptr);
   json["matters"] = ordered_json::array();
-  for (const Neighbour& one : result.shrunk.neighbours) json["matters"].push_back(to_json(one));
+  for (const Neighbour& one : what_matters(result.shrunk)) json["matters"].push_back(to_json(one));
   json["does_not_matter"] = result.shrunk.irrelevant;
   json["complete"] = result.shrunk.complete;
   json["runs"] = result.probes;
