@@ -10,8 +10,8 @@ StepCaseResult run_decode_step(const StepCase& which, const RunOptions& options,
   StepCaseDriver driver;
   driver.serve = planted_case;
   if (diagnosed) {
-    driver.watch = [](const ServedCase& served) {
-      DiagnosedWatch watched = watch_and_diagnose(served.setup, served.shape);
+    driver.watch = [](const ServedCase& served, const StepHook& hook) {
+      DiagnosedWatch watched = watch_and_diagnose(served.setup, served.shape, hook);
       return WatchedCase{std::move(watched.result), text_of(watched.diagnosis)};
     };
   }

@@ -166,14 +166,17 @@ class StepDiagnosis {
 
 }  // namespace
 
-DiagnosedWatch watch_and_diagnose(const DecodeSetup& setup, const ScheduleShape& shape) {
-  WatchedFailure failure = watch_for_evidence(setup, shape);
+DiagnosedWatch watch_and_diagnose(const DecodeSetup& setup, const ScheduleShape& shape,
+                                  const StepHook& hook) {
+  WatchedFailure failure = watch_for_evidence(setup, shape, hook);
   return {std::move(failure.result), diagnose_step(failure.evidence)};
 }
 
-WatchedFailure watch_for_evidence(const DecodeSetup& setup, const ScheduleShape& shape) {
+WatchedFailure watch_for_evidence(const DecodeSetup& setup, const ScheduleShape& shape,
+                                  const StepHook& hook) {
   WatchedFailure failure{{}, {setup, shape, {}, {}, ""}};
   failure.result = watch(setup, shape, [&](const WatchedStep& step) {
+    if (hook) hook(step);
     const auto& findings = step.findings.all();
     if (findings.empty() || has(findings, Detector::error)) return;
     if (bytes_of(step.twin, step.parts) > kMostBytes) {

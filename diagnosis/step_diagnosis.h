@@ -28,7 +28,9 @@ struct WatchedFailure {
   WatchResult result;
   StepEvidence evidence;
 };
-WatchedFailure watch_for_evidence(const DecodeSetup& setup, const ScheduleShape& shape);
+// The hook is called after each step.
+WatchedFailure watch_for_evidence(const DecodeSetup& setup, const ScheduleShape& shape,
+                                  const StepHook& hook = {});
 
 Diagnosis diagnose_step(const StepEvidence& evidence,
                         const std::vector<DecodeFault>& library = all_decode_faults());
@@ -38,6 +40,7 @@ struct DiagnosedWatch {
   Diagnosis diagnosis;       // if the watch failed
   std::string skipped = {};  // why the steps could not be served
 };
-DiagnosedWatch watch_and_diagnose(const DecodeSetup& setup, const ScheduleShape& shape);
+DiagnosedWatch watch_and_diagnose(const DecodeSetup& setup, const ScheduleShape& shape,
+                                  const StepHook& hook = {});
 
 }  // namespace plumb::cases

@@ -58,10 +58,12 @@ std::string device_code_digest(std::string_view op, bool simulated) {
     static const std::string own = own_device_code();
     return own;
   }
+  std::string all;
   for (const SourceDigest& source : kSourceDigests) {
     if (source.op == op) return std::string(source.digest);
+    all += source.digest;
   }
-  return "unknown";
+  return digest_of(all);
 }
 
 }  // namespace plumb::golden

@@ -8,8 +8,9 @@
 
 namespace plumb::golden {
 
-// On the simulator, where kernels are host code: digest of the kernel's source and its headers. On
-// a real device: digest of all device code in this program.
+// On the simulator, where kernels are host code: digest of the kernel's source and its headers, or
+// of all kernels if none has the op's name (a decode step). On a real device: digest of all device
+// code in this program.
 std::string device_code_digest(std::string_view op, bool simulated);
 
 }  // namespace plumb::golden

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <iterator>
 #include <optional>
+#include <utility>
 
 #include "cases/judge/judge.h"
 #include "cases/studies/agreement.h"
@@ -173,6 +174,19 @@ void add_norms(const TensorGolden& had, const TensorGolden& has, const StoredRow
   }
 }
 
+// The drift of a decode step's digests. Both sides have all values.
+TensorDrift drift_of_calls(const StoredRows& steps, TensorDrift drift) {
+  drift.of_calls = true;
+  drift.elements = steps.had.elements();
+  for (std::int64_t step = 0; step < steps.had.rows(); ++step) {
+    for (std::int64_t call = 0; call < steps.had.columns(); ++call) {
+      if (same_element(steps.had, steps.has, step, call)) continue;
+      if (drift.elements_moved++ == 0) drift.where = fmt::format("step {}, call {}", step, call);
+    }
+  }
+  return drift;
+}
+
 TensorDrift drift_of(const TensorGolden& had, const TensorGolden& has,
                      const GoldenCapture::Bounds* bounds) {
   TensorDrift drift{
@@ -185,6 +199,8 @@ TensorDrift drift_of(const TensorGolden& had, const TensorGolden& has,
   }
   drift.rows_moved = static_cast<std::int64_t>(moved.size());
   drift.moved_rows = cases::row_ranges(moved);
+  const bool of_calls = had.format == kCallDigests && had.is_whole() && has.is_whole();
+  if (of_calls) return drift_of_calls(rows, std::move(drift));
   add_norms(had, has, rows, drift);
   drift.elements = rows.had.elements();
   for (std::int64_t row = 0; row < rows.had.rows(); ++row) {
@@ -270,6 +286,11 @@ std::string histogram_text(const TensorDrift& drift) {
 
 std::string text_of(const TensorDrift& drift) {
   if (!drift.other.empty()) return fmt::format("{}: {}", drift.tensor, drift.other);
+  if (drift.of_calls) {
+    return fmt::format("{} of {} calls gave other bits, in {} of {} steps; the first is {}",
+                       drift.elements_moved, drift.elements, drift.rows_moved, drift.rows,
+                       drift.where);
+  }
   std::string text =
       fmt::format("{}: {} of {} rows moved", drift.tensor, drift.rows_moved, drift.rows);
   if (!drift.moved_rows.empty()) text += fmt::format(" ({})", drift.moved_rows);

@@ -47,6 +47,9 @@ struct TensorDrift {
   bool estimated = false;
   std::string columns = {};
   bool rejected = false;  // by the reference; reports then leave out of_bound
+  // The rows are steps and the elements are calls of them, with a digest each: a distance means
+  // nothing. `where` is the first call that moved.
+  bool of_calls = false;
 };
 inline constexpr std::size_t kMostMoved = 8;
 inline constexpr std::array<std::string_view, 8> kHistogram = {"1",    "2",     "3-4",  "5-8",

@@ -28,6 +28,10 @@ inline constexpr std::int64_t kSchema = 2;
 
 using hdf5::digest_of;
 
+// Format of the output of a decode step's golden, [steps, calls] i64: digests of what each call
+// wrote, 0 behind the last call of a step.
+inline constexpr std::string_view kCallDigests = "call digests";
+
 // An output of a launch: the elements that the op promises, packed row by row, with zeros in place
 // of the others.
 struct TensorGolden {

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <memory>
+#include <utility>
 
 #include "cases/judge/judge.h"
 #include "golden/dependence.h"
@@ -13,16 +15,12 @@ namespace plumb::golden {
 
 namespace {
 
-CaseGolden with_provenance(const cases::Case& which, const cases::RunOptions& options,
-                           const GoldenCapture& capture, const Author& author) {
-  CaseGolden golden = capture.golden();
-  golden.provenance = provenance_of(which.op->name, capture.device());
+CaseGolden with_provenance(const NewResult& result, const Author& author) {
+  CaseGolden golden = result.golden;
+  golden.provenance = result.provenance();
   golden.provenance["commit"] = author.commit;
   golden.provenance["generator"] = author.generator;
   golden.provenance["reason"] = author.reason;
-  if (capture.device().simulated) {
-    golden.provenance[std::string(kDependsOn)] = dependence_of(which, options, capture);
-  }
   return golden;
 }
 
@@ -39,25 +37,45 @@ bool add_sketches(const CaseGolden& computed, CaseGolden& golden) {
   return added;
 }
 
-void add_case(const GoldenFile& stored, const cases::Case& which, const cases::RunOptions& options,
-              const Author& author, GoldenChanges& difference) {
-  const GoldenCapture capture(which, options);
-  if (!capture.deterministic()) return;
-  const CaseGolden* had = stored.find(which.id());
-  if (had && results_digest(*had) == results_digest(capture.golden())) {
+void add_case(const GoldenFile& stored, const NewResult& result, const Author& author,
+              GoldenChanges& difference) {
+  const std::string& id = result.golden.id;
+  const CaseGolden* had = stored.find(id);
+  if (had && results_digest(*had) == results_digest(result.golden)) {
     difference.next.cases.push_back(*had);
     ++difference.unchanged;
     if (author.adds_sketches) {
-      difference.sketched += add_sketches(capture.golden(), difference.next.cases.back());
+      difference.sketched += add_sketches(result.golden, difference.next.cases.back());
     }
     return;
   }
   Change change{.kind = had ? Change::Fate::moved : Change::Fate::added,
-                .id = which.id(),
-                .rejected = capture.rejected()};
-  if (had) change.drifts = drift_between(*had, capture.golden(), &capture);
+                .id = id,
+                .rejected = result.rejected()};
+  if (had) change.drifts = result.drifts(*had);
   difference.changes.push_back(std::move(change));
-  difference.next.cases.push_back(with_provenance(which, options, capture, author));
+  difference.next.cases.push_back(with_provenance(result, author));
+}
+
+// Launches a case of an op.
+std::optional<NewResult> launch(const cases::Case& which, const cases::RunOptions& options) {
+  const auto capture = std::make_shared<const GoldenCapture>(which, options);
+  if (!capture->deterministic()) return std::nullopt;
+  return NewResult{.golden = capture->golden(),
+                   .provenance =
+                       [which, options, capture] {
+                         Provenance provenance = provenance_of(which.op->name, capture->device());
+                         if (capture->device().simulated) {
+                           provenance[std::string(kDependsOn)] =
+                               dependence_of(which, options, *capture);
+                         }
+                         return provenance;
+                       },
+                   .drifts =
+                       [capture](const CaseGolden& had) {
+                         return drift_between(had, capture->golden(), capture.get());
+                       },
+                   .rejected = [capture] { return capture->rejected(); }};
 }
 
 }  // namespace
@@ -74,10 +92,21 @@ std::string_view name_of(Change::Fate kind) {
 GoldenChanges difference_of(const GoldenFile& stored, const std::vector<cases::Case>& wanted,
                             const std::vector<std::string>& known, const cases::RunOptions& options,
                             const Author& author) {
+  std::vector<Compute> all;
+  for (const cases::Case& which : wanted) {
+    all.push_back([&which, &options] { return launch(which, options); });
+  }
+  return difference_of(stored, all, known, author);
+}
+
+GoldenChanges difference_of(const GoldenFile& stored, const std::vector<Compute>& wanted,
+                            const std::vector<std::string>& known, const Author& author) {
   GoldenChanges difference;
   difference.next = stored;
   difference.next.cases.clear();
-  for (const cases::Case& which : wanted) add_case(stored, which, options, author, difference);
+  for (const Compute& compute : wanted) {
+    if (const auto result = compute()) add_case(stored, *result, author, difference);
+  }
   for (const CaseGolden& golden : stored.cases) {
     if (difference.next.cases.end() !=
         std::find_if(difference.next.cases.begin(), difference.next.cases.end(),

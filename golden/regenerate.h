@@ -3,11 +3,14 @@
 // Computes how new results would change the files of a store, before they are written.
 #pragma once
 
+#include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "golden/compare.h"
+#include "golden/provenance.h"
 #include "golden/store.h"
 
 namespace plumb::golden {
@@ -36,6 +39,21 @@ struct Author {
   std::string commit, generator, reason;
   bool adds_sketches = false;  // to goldens with unchanged results, too
 };
+
+// The result of a case now, in the form of a golden, with what is computed only if it differs from
+// the stored one.
+struct NewResult {
+  CaseGolden golden;                       // without provenance
+  std::function<Provenance()> provenance;  // without commit, generator and reason
+  std::function<std::vector<TensorDrift>(const CaseGolden& had)> drifts;
+  std::function<std::vector<std::string>()> rejected;  // why the reference rejects it
+};
+// Computes a case; nullopt: its results are not the same every time.
+using Compute = std::function<std::optional<NewResult>()>;
+
+// Replaces the goldens of these cases in `stored`, as the function below.
+GoldenChanges difference_of(const GoldenFile& stored, const std::vector<Compute>& wanted,
+                            const std::vector<std::string>& known, const Author& author);
 
 // Computes the `wanted` cases of one op and replaces their goldens in `stored`. Stored cases that
 // are neither wanted nor `known` are removed. A case with unchanged results keeps its golden,

@@ -13,6 +13,7 @@
 #include "process/interrupts.h"
 #include "process/own_program.h"
 #include "tools/golden/golden_check.h"
+#include "tools/golden/step_golden.h"
 #include "tools/result_codec.h"
 #include "tools/run/evidence_files.h"
 #include "tools/run/failure_picture.h"
@@ -39,6 +40,13 @@ GoldenChecker* checker_of(const RunArguments& arguments) {
   return &checker;
 }
 
+// Fails a case whose golden says so. `context`: what was compared.
+void fail_by_golden(const char* context, Finished& finished) {
+  if (finished.golden.agreement != golden::Agreement::failed) return;
+  finished.result.outcome = cases::Outcome::failed;
+  finished.result.failures.push_back({context, finished.golden.lines, {}, {}});
+}
+
 // Runs a case of an op and compares it with its golden. The first launch of the case with real
 // values (not the exact or adversarial fill) is usually the launch that the golden records. If its
 // bits equal the golden's, no second launch is needed.
@@ -55,10 +63,7 @@ void run_beside_golden(const cases::Case& which, const RunArguments& arguments,
   options.on_real_launch = {};
   if (checker == nullptr || finished.result.outcome != cases::Outcome::passed) return;
   finished.golden = launched ? *launched : checker->check(which, options, false);
-  if (finished.golden.agreement != golden::Agreement::failed) return;
-  finished.result.outcome = cases::Outcome::failed;
-  finished.result.failures.push_back(
-      {"the launch that the golden stores", finished.golden.lines, {}, {}});
+  fail_by_golden("the launch that the golden stores", finished);
 }
 
 std::string reproduce_line(const Task& task, const RunArguments& arguments) {
@@ -162,13 +167,23 @@ cases::StepCaseResult run_steps(const cases::StepCase& which, const RunArguments
       arguments.in_process ? step_plugin(loaded_plugin(plugin)) : step_plugin_process(plugin));
 }
 
+void judge_steps(const cases::StepCase& which, const RunArguments& arguments,
+                 cases::RunOptions options, bool diagnosed, Finished& finished) {
+  GoldenChecker* const checker = wants_golden(which) ? checker_of(arguments) : nullptr;
+  options.digests_calls = checker != nullptr && checker->store().has(options.platform);
+  cases::StepCaseResult one = run_steps(which, arguments, options, diagnosed);
+  finished.result = std::move(one.result);
+  finished.findings = std::move(one.findings);
+  finished.features = std::move(one.features);
+  if (checker == nullptr || finished.result.outcome != cases::Outcome::passed) return;
+  finished.golden = checker->check_steps(which, options, one.digests, false);
+  fail_by_golden("the calls whose digests the golden stores", finished);
+}
+
 void judge_task(const Task& task, const RunArguments& arguments, const cases::RunOptions& options,
                 bool diagnosed, Finished& finished) {
   if (const cases::StepCase* steps = task.which->of_steps()) {
-    cases::StepCaseResult one = run_steps(*steps, arguments, options, diagnosed);
-    finished.result = std::move(one.result);
-    finished.findings = std::move(one.findings);
-    finished.features = std::move(one.features);
+    judge_steps(*steps, arguments, options, diagnosed, finished);
   } else {
     run_expecting_kernels(*task.which->of_op(), arguments, options, finished);
   }

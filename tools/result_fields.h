@@ -66,7 +66,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TensorStatistics, non_finite, mean, norm, lea
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(MovedElement, row, column, was, is, ulp)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TensorDrift, tensor, rows, rows_moved, elements, elements_moved,
                                    ulp, of_bound, where, histogram, other, moved_rows, largest, was,
-                                   is, difference, estimated, columns, rejected)
+                                   is, difference, estimated, columns, rejected, of_calls)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(GoldenComparison, agreement, toolchain, drifts, lines)
 
 }  // namespace plumb::golden

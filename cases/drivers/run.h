@@ -75,6 +75,8 @@ struct RunOptions {
   // Platforms that run the same kernels divide the schedules of decode steps among themselves. Set
   // in the default tier only, for rows that no option changes.
   bool divides_schedules = false;
+  // Digest the outputs of each call of a decode step.
+  bool digests_calls = false;
   // If set, the case runs under this combination of conditions only.
   std::optional<Point> point = {};
   // Values of the op's choices, spelled as in contract.h, that replace the row's: `launched_under`

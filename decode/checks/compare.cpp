@@ -3,10 +3,13 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <xxhash.h>
 
 #include <algorithm>
 #include <cstring>
 #include <utility>
+
+#include "cases/tensors/fill.h"
 
 namespace plumb::cases {
 
@@ -30,6 +33,18 @@ HostTensor without_kept(const CallRecorder::CallRecording& got,
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     const bool kept = result.bytes()[i] == got_before[i] && wanted[i] == wanted_before[i];
     if (kept) result.bytes()[i] = wanted[i];
+  }
+  return result;
+}
+
+// An output, with zeros wherever the call left the old contents unchanged.
+HostTensor without_unchanged(const CallRecorder::CallRecording& call, const std::string& name) {
+  HostTensor result = call.tensors.at(name);
+  const std::string before = name + "_before";
+  if (!has(call.tensors, before)) return result;
+  const Bytes& old = call.tensors.at(before).bytes();
+  for (std::size_t i = 0; i < old.size(); ++i) {
+    if (result.bytes()[i] == old[i]) result.bytes()[i] = std::byte{0};
   }
   return result;
 }
@@ -144,6 +159,28 @@ std::optional<std::string> live_row_difference(const CallRecorder::CallRecording
     if (report) return report->failures.front();
   }
   return std::nullopt;
+}
+
+std::uint64_t promised_digest(const CallRecorder::CallRecording& call, const TokenRows& defined) {
+  std::uint64_t digest = 0;
+  for (const CallRecorder::TensorCopy& copy : call.copies) {
+    if (copy.before) continue;
+    const HostTensor tensor = without_unchanged(call, copy.tensor);
+    const RowMask rows = rows_of(call, copy, defined);
+    ColumnRanges columns;
+    if (call.problem) columns = call.problem->promised_columns(call.tensors, tensor.spec());
+    const std::size_t size = size_of(tensor.spec().dtype);
+    for (std::int64_t row = 0; row < tensor.rows(); ++row) {
+      if (!is_promised(rows, row)) continue;
+      const ColumnRange range = columns_of(columns, tensor, row);
+      if (range.end <= range.begin) continue;
+      const auto first = static_cast<std::size_t>(tensor.row_offset(row) + range.begin) * size;
+      const auto bytes = static_cast<std::size_t>(range.end - range.begin) * size;
+      digest = XXH3_64bits_withSeed(tensor.bytes().data() + first, bytes,
+                                    mix(digest, static_cast<std::uint64_t>(row)));
+    }
+  }
+  return digest;
 }
 
 std::optional<DifferentInput> different_input(const CallRecorder::CallRecording& got,

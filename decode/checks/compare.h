@@ -3,6 +3,7 @@
 // Compares one call in two runs of a decode step, bit for bit.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -37,6 +38,10 @@ std::optional<TensorReport> different_output(const CallRecorder::CallRecording& 
 std::optional<std::string> live_row_difference(const CallRecorder::CallRecording& got,
                                                const CallRecorder::CallRecording& expected,
                                                const TokenRows& live);
+
+// Digest (XXH3-64) of the promised elements of all outputs. Elements of an in-place tensor that the
+// call leaves unchanged count as zeros.
+std::uint64_t promised_digest(const CallRecorder::CallRecording& call, const TokenRows& defined);
 
 // The first input with different bytes, promised or not, and its address in each call.
 struct DifferentInput {

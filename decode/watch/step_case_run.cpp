@@ -49,9 +49,11 @@ Failure failure_of(const ServedCase& served, const WatchResult& watched, const S
 }
 
 // Watches the steps, and notes whether a step called an op of the plug-in.
-WatchedCase watch_plugin(const ServedCase& served, const StepPlugin& steps) {
+WatchedCase watch_plugin(const ServedCase& served, const StepPlugin& steps,
+                         const StepHook& hook = {}) {
   bool called = false;
   WatchedCase watched{watch(served.setup, served.shape, [&](const WatchedStep& step) {
+    if (hook) hook(step);
     if (!step.findings.all().empty()) return;  // some parts may not have run
     for (const device::decode::StepPart& part : step.parts) {
       for (const auto& call : step.twin.recorder->enqueued(part)) {
@@ -71,8 +73,12 @@ WatchedCase watch_plugin(const ServedCase& served, const StepPlugin& steps) {
 }
 
 void watch_case(const ServedCase& served, const StepCaseDriver& driver, const StepPlugin* steps,
-                StepCaseResult& one) {
-  const WatchedCase watched = steps ? watch_plugin(served, *steps) : driver.watch(served);
+                bool digests_calls, StepCaseResult& one) {
+  const StepHook hook = [&](const WatchedStep& step) {
+    if (digests_calls) add_digests(step, one.digests);
+  };
+  const WatchedCase watched =
+      steps ? watch_plugin(served, *steps, hook) : driver.watch(served, hook);
   CaseResult& result = one.result;
   result.points = 1;
   result.launches = watched.result.steps;
@@ -155,7 +161,7 @@ StepCaseResult run_step_case(const StepCase& which, const RunOptions& options,
     ServedCase served = driver.serve(which, options.platform, options.seed);
     if (plugin != nullptr) put_in(*plugin, served.setup);
     const bool whole = keep_share(which, options, served.shape);
-    watch_case(served, driver, plugin, one);
+    watch_case(served, driver, plugin, options.digests_calls, one);
     if (whole && !one.features.empty()) require_features(which.row, one);
     settle(which.row, result);
   } catch (const NotOnThisPlatform& why) {

@@ -13,6 +13,7 @@
 
 #include "cases/drivers/run.h"
 #include "decode/schedule/decode_step.h"
+#include "decode/watch/call_digests.h"
 #include "decode/watch/watch.h"
 
 namespace plumb::cases {
@@ -44,6 +45,7 @@ struct StepCaseResult {
   CaseResult result;
   std::vector<Finding> findings;  // for machine-readable reports
   FeatureCounts features = {};    // counts of what the steps did
+  CallDigests digests = {};       // of a clean run, if the options ask for them
 };
 
 struct WatchedCase {
@@ -58,13 +60,16 @@ struct StepCaseDriver {
       serve = [](const StepCase& which, const std::string& platform, std::uint64_t seed) {
         return served_case(which, DecodeSetup{.platform = platform}, seed);
       };
-  std::function<WatchedCase(const ServedCase& served)> watch = [](const ServedCase& served) {
-    return WatchedCase{cases::watch(served.setup, served.shape)};
-  };
+  // Calls the hook after each step.
+  std::function<WatchedCase(const ServedCase& served, const StepHook& hook)> watch =
+      [](const ServedCase& served, const StepHook& hook) {
+        return WatchedCase{cases::watch(served.setup, served.shape, hook)};
+      };
 };
 
-// Uses platform, seed and divides_schedules of the options. With `plugin`, a finding names the
-// owner of its op. A case that calls no op of the plug-in, or a call that it refuses, is skipped.
+// Uses platform, seed, divides_schedules and digests_calls of the options. With `plugin`, a finding
+// names the owner of its op. A case that calls no op of the plug-in, or a call that it refuses, is
+// skipped.
 StepCaseResult run_step_case(const StepCase& which, const RunOptions& options,
                              const StepCaseDriver& driver = {}, const StepPlugin* plugin = nullptr);
 

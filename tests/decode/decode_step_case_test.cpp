@@ -116,7 +116,7 @@ std::int64_t steps_of(const StepCase& which, const std::string& platform, bool d
   options.divides_schedules = divides;
   std::int64_t steps = 0;
   StepCaseDriver driver;
-  driver.watch = [&](const ServedCase& served) {
+  driver.watch = [&](const ServedCase& served, const StepHook&) {
     steps = served.shape.steps;
     return WatchedCase{};
   };
@@ -147,10 +147,11 @@ TEST(DecodeStepCase, AFaultIsFoundAndPutDownToItsOp) {
   EXPECT_EQ(right.outcome, Outcome::passed) << right.reason;
   EXPECT_EQ(right.launches, 4);
   EXPECT_GT(right.comparisons, 100);
-  const auto [wrong, findings, features] =
+  const auto [wrong, findings, features, digests] =
       run(decode_case("decode_step/v4/full", {{"fault", "ragged_indptr_one_off"}}), true);
   EXPECT_EQ(wrong.outcome, Outcome::failed);
   ASSERT_FALSE(findings.empty());
+  EXPECT_TRUE(digests.empty());  // nobody asked for them
   const auto& library = all_decode_faults();
   const auto fault = std::find_if(library.begin(), library.end(), [](const DecodeFault& one) {
     return one.name == "ragged_indptr_one_off";

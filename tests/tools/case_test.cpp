@@ -31,10 +31,12 @@ class CaseTest : public testing::Test {
     options.platform = platform_;
     plumb::tools::Finished finished;
     if (const plumb::cases::StepCase* steps = which_.of_steps()) {
-      auto [result, findings, features] = plumb::cases::run_decode_step(*steps, options, true);
+      auto [result, findings, features, digests] =
+          plumb::cases::run_decode_step(*steps, options, true);
       finished.result = std::move(result);
       finished.findings = std::move(findings);
       finished.features = std::move(features);
+      EXPECT_TRUE(digests.empty());  // nobody asked for them
     } else {
       finished.result = plumb::cases::run_case(*which_.of_op(), options);
     }

@@ -38,7 +38,8 @@ golden::GoldenComparison comparison() {
                                   0.25,    "[1, 2]", {1, 2, 3, 4, 5, 6, 7, 8},
                                   "shape", "1-3",    {{1, 2, 3, kInfinity, 5}},
                                   was,     is,       0.125,
-                                  true,    "0-7",    true};
+                                  true,    "0-7",    true,
+                                  true};
   return {golden::Agreement::near_bound, "g++ 99", {drift}, {"line"}};
 }
 
@@ -163,9 +164,9 @@ TEST(Wire, AComparisonArrivesWhole) {
   EXPECT_EQ(toolchain, "g++ 99");
   EXPECT_EQ(lines, std::vector<std::string>{"line"});
   const auto& [tensor, rows, rows_moved, elements, elements_moved, ulp, of_bound, where, histogram,
-               other, moved_rows, largest, was, is, difference, estimated, columns, rejected] =
-      drifts.at(0);
-  EXPECT_TRUE(rejected && estimated);
+               other, moved_rows, largest, was, is, difference, estimated, columns, rejected,
+               of_calls] = drifts.at(0);
+  EXPECT_TRUE(rejected && estimated && of_calls);
   EXPECT_EQ(moved_rows + columns, "1-30-7");
   EXPECT_EQ(difference, 0.125);
   expect_statistics(was.value(), {1, 2, 3, 4, 5, 6, 7});

@@ -106,6 +106,7 @@ ordered_json drift_to_json(const TensorDrift& drift) {
     json["of_bound"] = report_number(drift.of_bound);
   }
   if (!drift.other.empty()) json["other"] = drift.other;
+  if (drift.of_calls) json["of_calls"] = true;
   return json;
 }
 
@@ -131,6 +132,7 @@ TensorDrift drift_from_json(const ordered_json& json) {
   if (json.contains("of_bound")) drift.of_bound = number_of_report(json["of_bound"]);
   get_if_there(json, "rejected", drift.rejected);
   get_if_there(json, "other", drift.other);
+  get_if_there(json, "of_calls", drift.of_calls);
   return drift;
 }
 

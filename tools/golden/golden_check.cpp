@@ -5,6 +5,7 @@
 
 #include <filesystem>
 
+#include "tools/golden/step_golden.h"
 #include "tools/run/installed_files.h"
 
 namespace plumb::tools {
@@ -16,12 +17,21 @@ std::string own_goldens() {
 }
 
 const golden::CaseGolden* GoldenChecker::find(const std::string& platform,
-                                              const cases::Case& which) {
+                                              const cases::AnyCase& which) {
   const std::lock_guard lock(mutex_);
-  const std::string op(which.op->name), name = golden::file_name(platform, op);
+  const std::string op(which.op()), name = golden::file_name(platform, op);
   auto found = files_.find(name);
   if (found == files_.end()) found = files_.emplace(name, store_.load(platform, op)).first;
   return found->second ? found->second->find(which.id()) : nullptr;
+}
+
+golden::GoldenComparison GoldenChecker::missing(const std::string& platform,
+                                                const std::string& id) {
+  golden::GoldenComparison comparison{.agreement = golden::Agreement::failed};
+  comparison.lines = {fmt::format(
+      "golden: none for this case; plumb golden regen --platform {} --case {} --reason \"...\"",
+      platform, id)};
+  return comparison;
 }
 
 golden::GoldenComparison GoldenChecker::check(const cases::Case& which,
@@ -36,14 +46,35 @@ golden::GoldenComparison GoldenChecker::check(const cases::Case& which,
     if (golden) return compare(*golden, capture, exact);
     if (!capture.deterministic()) return {};
   } catch (const device::DeviceError& error) {
+    comparison.agreement = golden::Agreement::failed;
     comparison.lines = {fmt::format("golden: {}", error.what())};
+    return comparison;
   }
+  return missing(options.platform, which.id());
+}
+
+golden::GoldenComparison GoldenChecker::check(const cases::StepCase& which,
+                                              const cases::RunOptions& options, bool exact) {
+  golden::GoldenComparison comparison;
+  if (!wants_golden(which)) return comparison;
+  comparison.agreement = golden::Agreement::no_goldens;
+  if (!store_.has(options.platform)) return comparison;
+  std::string why;
+  const auto steps = digests_of(which, options, why);
+  if (steps) return check_steps(which, options, *steps, exact);
   comparison.agreement = golden::Agreement::failed;
-  if (!comparison.lines.empty()) return comparison;
-  comparison.lines = {fmt::format(
-      "golden: none for this case; plumb golden regen --platform {} --case {} --reason \"...\"",
-      options.platform, which.id())};
+  comparison.lines = {"golden: the steps gave no results: " + why};
   return comparison;
+}
+
+golden::GoldenComparison GoldenChecker::check_steps(const cases::StepCase& which,
+                                                    const cases::RunOptions& options,
+                                                    const cases::CallDigests& steps, bool exact) {
+  if (!store_.has(options.platform)) return {.agreement = golden::Agreement::no_goldens};
+  const golden::CaseGolden* golden = find(options.platform, which);
+  if (golden == nullptr) return missing(options.platform, which.id());
+  const device::Properties device = options.open(options.platform, {})->properties();
+  return compare_steps(*golden, which, steps, device, exact);
 }
 
 std::optional<golden::GoldenComparison> GoldenChecker::check_launched(

@@ -10,6 +10,8 @@
 #include <string>
 
 #include "cases/drivers/run.h"
+#include "decode/schedule/any_case.h"
+#include "decode/watch/call_digests.h"
 #include "golden/compare.h"
 #include "golden/store.h"
 
@@ -36,11 +38,17 @@ class GoldenChecker {
 
   const golden::Store& store() const { return store_; }
   // Throws golden::GoldenError for an unusable file.
-  const golden::CaseGolden* find(const std::string& platform, const cases::Case& which);
+  const golden::CaseGolden* find(const std::string& platform, const cases::AnyCase& which);
   // Launches the case again as for its golden, and compares. A case that should have a golden but
   // has none fails, unless the platform has no goldens at all. Throws GoldenError.
   golden::GoldenComparison check(const cases::Case& which, const cases::RunOptions& options,
                                  bool exact);
+  golden::GoldenComparison check(const cases::StepCase& which, const cases::RunOptions& options,
+                                 bool exact);
+  // As check, for steps that ran already.
+  golden::GoldenComparison check_steps(const cases::StepCase& which,
+                                       const cases::RunOptions& options,
+                                       const cases::CallDigests& steps, bool exact);
   // Compares the golden with a launch that the run made anyway. nullopt if there is no golden, or
   // if the results differ.
   std::optional<golden::GoldenComparison> check_launched(const cases::Case& which,
@@ -48,6 +56,9 @@ class GoldenChecker {
                                                          const golden::CaseGolden& launched);
 
  private:
+  // The failure of a case that should have a golden and has none.
+  static golden::GoldenComparison missing(const std::string& platform, const std::string& id);
+
   golden::Store store_;
   std::mutex mutex_;
   std::map<std::string, std::optional<golden::GoldenFile>> files_;

@@ -20,6 +20,7 @@
 #include "tools/commands.h"
 #include "tools/golden/diff_report.h"
 #include "tools/golden/golden_check.h"
+#include "tools/golden/step_golden.h"
 #include "tools/output.h"
 #include "tools/run/installed_files.h"
 
@@ -45,12 +46,17 @@ std::vector<Result> results_of(std::size_t count, bool side_by_side,
   return all;
 }
 
-// Cases grouped by op, in the order of the ops.
-std::vector<std::vector<cases::Case>> by_op(const std::vector<cases::Case>& cases) {
-  std::vector<std::vector<cases::Case>> groups;
-  for (const cases::Case& which : cases) {
-    if (!golden::wants_golden(which)) continue;
-    if (groups.empty() || groups.back().front().op != which.op) groups.emplace_back();
+bool has_golden(const cases::AnyCase& which) {
+  const cases::Case* of_op = which.of_op();
+  return of_op ? golden::wants_golden(*of_op) : wants_golden(*which.of_steps());
+}
+
+// Cases with a golden, grouped by op, in the order of the ops.
+std::vector<std::vector<cases::AnyCase>> by_op(const std::vector<cases::AnyCase>& cases) {
+  std::vector<std::vector<cases::AnyCase>> groups;
+  for (const cases::AnyCase& which : cases) {
+    if (!has_golden(which)) continue;
+    if (groups.empty() || groups.back().front().op() != which.op()) groups.emplace_back();
     groups.back().push_back(which);
   }
   return groups;
@@ -61,8 +67,8 @@ Selection every_tier(Selection selection) {
   return selection;
 }
 
-Selected selected_cases(const Selection& selection) {
-  Selected selected = select(every_tier(selection));
+SelectedAny selected_cases(const Selection& selection) {
+  SelectedAny selected = select_any(every_tier(selection), CaseKinds::ops_and_decode_steps);
   for (const std::string& platform : selected.platforms) {
     const std::string why = device::why_unavailable(platform);
     if (!why.empty()) throw UsageError(platform + ": " + why);
@@ -73,8 +79,8 @@ Selected selected_cases(const Selection& selection) {
 
 std::vector<std::string> known_ids(const std::string& op) {
   std::vector<std::string> ids;
-  for (const cases::Case& which : cases::all_cases()) {
-    if (which.op->name == op && golden::wants_golden(which)) ids.push_back(which.id());
+  for (const cases::AnyCase& which : cases::cases_of_all_kinds({}, {op})) {
+    if (which.op() == op && has_golden(which)) ids.push_back(which.id());
   }
   return ids;
 }
@@ -110,16 +116,32 @@ ChangeTally print(const std::vector<GoldenChanges>& differences, bool prints) {
   return tally;
 }
 
-std::vector<GoldenChanges> differences_of(const Selected& selected, const golden::Store& store,
+// The differences of the cases of one op, or of decode steps.
+GoldenChanges difference_of(const GoldenFile& stored, const std::vector<cases::AnyCase>& wanted,
+                            const cases::RunOptions& options, const golden::Author& author) {
+  const std::vector<std::string> known = known_ids(stored.op);
+  std::vector<cases::Case> of_op;
+  std::vector<golden::Compute> of_steps;
+  for (const cases::AnyCase& which : wanted) {
+    if (const cases::StepCase* steps = which.of_steps()) {
+      of_steps.push_back(compute_steps(*steps, options));
+    } else {
+      of_op.push_back(*which.of_op());
+    }
+  }
+  return of_steps.empty() ? golden::difference_of(stored, of_op, known, options, author)
+                          : golden::difference_of(stored, of_steps, known, author);
+}
+
+std::vector<GoldenChanges> differences_of(const SelectedAny& selected, const golden::Store& store,
                                           const golden::Author& author) {
   const std::string& platform = selected.platforms.front();
   const auto groups = by_op(selected.cases);
   return results_of<GoldenChanges>(groups.size(), !is_real(platform), [&](std::size_t i) {
     cases::RunOptions options;
     options.platform = platform;
-    const std::string op(groups[i].front().op->name);
-    return golden::difference_of(stored_or_empty(store, platform, op), groups[i], known_ids(op),
-                                 options, author);
+    const std::string op(groups[i].front().op());
+    return difference_of(stored_or_empty(store, platform, op), groups[i], options, author);
   });
 }
 
@@ -186,7 +208,7 @@ int golden_regen_command(const GoldenArguments& arguments) {
     throw UsageError("goldens of one platform at a time: --platform sim-sm90");
   }
   check_diff_reports(arguments);
-  const Selected selected = selected_cases(arguments.selection);
+  const SelectedAny selected = selected_cases(arguments.selection);
   const std::string folder =
       arguments.dry_run ? golden_folder_of(arguments) : changed_golden_folder_of(arguments);
   std::optional<golden::FolderLock> lock;
@@ -223,7 +245,7 @@ struct Checked {
   std::size_t cases = 0, same = 0, drifted = 0, near = 0, failed = 0;
 };
 
-void add(const cases::Case& which, const std::string& platform,
+void add(const cases::AnyCase& which, const std::string& platform,
          const golden::GoldenComparison& comparison, Checked& checked) {
   ++checked.cases;
   checked.same += comparison.agreement == Agreement::same;
@@ -265,17 +287,19 @@ bool names_cases(const Selection& selection) {
 }
 
 // Returns the number of failures on one platform.
-std::size_t check_platform(const Selected& selected, const std::string& platform,
+std::size_t check_platform(const SelectedAny& selected, const std::string& platform,
                            const GoldenArguments& arguments, GoldenChecker& checker) {
-  std::vector<const cases::Case*> wanted;
-  for (const cases::Case& which : selected.cases) {
-    if (golden::wants_golden(which)) wanted.push_back(&which);
+  std::vector<const cases::AnyCase*> wanted;
+  for (const cases::AnyCase& which : selected.cases) {
+    if (has_golden(which)) wanted.push_back(&which);
   }
   const auto comparisons =
       results_of<golden::GoldenComparison>(wanted.size(), !is_real(platform), [&](std::size_t i) {
         cases::RunOptions options;
         options.platform = platform;
-        return checker.check(*wanted[i], options, arguments.exact);
+        const cases::StepCase* steps = wanted[i]->of_steps();
+        return steps ? checker.check(*steps, options, arguments.exact)
+                     : checker.check(*wanted[i]->of_op(), options, arguments.exact);
       });
   Checked checked;
   for (std::size_t i = 0; i < wanted.size(); ++i)
@@ -293,7 +317,7 @@ std::size_t check_platform(const Selected& selected, const std::string& platform
 }  // namespace
 
 int golden_check_command(const GoldenArguments& arguments) {
-  const Selected selected = selected_cases(arguments.selection);
+  const SelectedAny selected = selected_cases(arguments.selection);
   GoldenChecker checker(golden_folder_of(arguments));
   std::size_t failures = 0;
   for (const std::string& platform : selected.platforms) {

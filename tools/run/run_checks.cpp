@@ -13,6 +13,7 @@
 #include "faults/decode/planted_case.h"
 #include "process/interrupts.h"
 #include "tools/golden/golden_check.h"
+#include "tools/golden/step_golden.h"
 
 namespace plumb::tools {
 
@@ -105,8 +106,10 @@ void check_goldens(const RunArguments& arguments, const std::vector<Task>& tasks
   if (!std::filesystem::is_directory(folder)) throw UsageError(folder + ": no folder of goldens");
   GoldenChecker checker(folder);
   for (const Task& task : tasks) {
-    const cases::Case* which = task.which->of_op();
-    if (which != nullptr && golden::wants_golden(*which)) checker.find(task.platform, *which);
+    const cases::AnyCase& which = *task.which;
+    const bool wanted =
+        which.of_op() ? golden::wants_golden(*which.of_op()) : wants_golden(*which.of_steps());
+    if (wanted) checker.find(task.platform, which);
   }
 }
 
