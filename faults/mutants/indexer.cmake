@@ -361,3 +361,94 @@ plumb_mutant(mqa_schedule_atoms_without_work
   CASE paged_mqa_logits_metadata/next_n_4_multicast/eager
   SAYS "schedule: "
   WHY "work is counted for every query row instead of every atom")
+
+# ---- fp4_paged_mqa_logits
+
+plumb_mutant(fp4_logits_nibbles_of_keys_swapped
+  OP fp4_paged_mqa_logits FILE indexer/fp4_paged_mqa_logits.cu
+  FROM [[scales[g], key + g * kMxGroup);]]
+  TO [[scales[g], key + g * kMxGroup);
+    for (int d = g * kMxGroup; d < (g + 1) * kMxGroup; d += 2) {
+      const float even = key[d];
+      key[d] = key[d + 1];
+      key[d + 1] = even;
+    }]]
+  CASE fp4_paged_mqa_logits/dim_64/eager
+  SAYS "2 of 2 rows (rows 0-1)"
+  WHY "the even dim of a key is read from the high nibble")
+
+plumb_mutant(fp4_logits_scale_of_the_next_group
+  OP fp4_paged_mqa_logits FILE indexer/fp4_paged_mqa_logits.cu
+  FROM [[scales[g], key + g * kMxGroup);]]
+  TO [[scales[g ^ 1], key + g * kMxGroup);]]
+  CASE fp4_paged_mqa_logits/page64_ragged/eager
+  SAYS "2 of 3 rows (rows 0, 2)"
+  WHY "each group of 32 dims of a key has the scale of its neighbour")
+
+plumb_mutant(fp4_logits_first_scale_for_all
+  OP fp4_paged_mqa_logits FILE indexer/fp4_paged_mqa_logits.cu
+  FROM [[scales[g], key + g * kMxGroup);]]
+  TO [[scales[0], key + g * kMxGroup);]]
+  CASE fp4_paged_mqa_logits/page64_ragged/eager
+  SAYS "2 of 3 rows (rows 0, 2)"
+  WHY "all groups of a key have the scale of the first one")
+
+plumb_mutant(fp4_logits_scales_behind_each_token
+  OP fp4_paged_mqa_logits FILE indexer/fp4_paged_mqa_logits.cu
+  FROM [[const std::uint8_t* codes = block + token * (p.dim / 2);
+  const std::uint8_t* scales = block + p.page * (p.dim / 2) + token * (p.dim / kMxGroup);]]
+  TO [[const std::uint8_t* codes = block + token * (p.dim / 2 + p.dim / kMxGroup);
+  const std::uint8_t* scales = codes + p.dim / 2;]]
+  CASE fp4_paged_mqa_logits/page64_ragged/eager
+  SAYS "2 of 3 rows (rows 0, 2)"
+  WHY "a token's scales are read behind its own codes (records of 68 bytes) instead of behind those of the block")
+
+plumb_mutant(fp4_logits_stride_of_the_shape
+  OP fp4_paged_mqa_logits FILE indexer/fp4_paged_mqa_logits.cu
+  FROM [[number * p.block_stride_bytes;]]
+  TO [[number * (p.page * (p.dim / 2 + p.dim / kMxGroup));]]
+  CASE fp4_paged_mqa_logits/padded_blocks/eager
+  SAYS "2 of 2 rows (rows 0-1)"
+  WHY "the stride of a block is taken to be the size of its tokens")
+
+plumb_mutant(fp4_logits_offset_of_32_bits
+  OP fp4_paged_mqa_logits FILE indexer/fp4_paged_mqa_logits.cu
+  FROM [[p.cache + number * p.block_stride_bytes;]]
+  TO [[p.cache + static_cast<std::uint32_t>(number * p.block_stride_bytes);]]
+  CASE fp4_paged_mqa_logits/far_blocks/eager
+  SAYS "2 of 2 rows (rows 0-1)"
+  WHY "the offset of a block is cut to 32 bits")
+
+plumb_mutant(fp4_logits_query_scale_folded_twice
+  OP fp4_paged_mqa_logits FILE indexer/fp4_paged_mqa_logits.cu
+  FROM [[weights[head] = p.weights[row * p.heads + head];]]
+  TO [[weights[head] = p.weights[row * p.heads + head] *
+                    decode_ue8m0(scales[head * (dim / kMxGroup)]);]]
+  CASE fp4_paged_mqa_logits/page64_ragged/eager
+  SAYS "2 of 3 rows (rows 0, 2)"
+  WHY "the weight of a head is multiplied by the scale of its query too, as the fp8 form does")
+
+plumb_mutant(fp4_logits_minus_zero_is_nan
+  OP fp4_paged_mqa_logits FILE indexer/fp4_paged_mqa_logits.cu
+  FROM [[return code & 8U ? -kSizes]]
+  TO [[if (code == 8U) return bits_float(0x7fc00000U);
+  return code & 8U ? -kSizes]]
+  CASE fp4_paged_mqa_logits/dim_64/eager
+  SAYS "logits: "
+  WHY "code 8, which is -0, is taken for NaN")
+
+plumb_mutant(fp4_logits_one_length_per_request
+  OP fp4_paged_mqa_logits FILE indexer/fp4_paged_mqa_logits.cu
+  FROM [[if (p.context_lens_dims == 2) return lengths[query];]]
+  TO [[if (p.context_lens_dims == 2) return lengths[0];]]
+  CASE fp4_paged_mqa_logits/next_n_2/eager
+  SAYS "3 of 6 rows (rows 1, 3, 5)"
+  WHY "all next_n rows of a request have the length of the first row")
+
+plumb_mutant(fp4_logits_not_cleaned
+  OP fp4_paged_mqa_logits FILE indexer/fp4_paged_mqa_logits.cu
+  FROM [[if (first >= length && !p.clean_logits) return;]]
+  TO [[if (first >= length) return;]]
+  CASE fp4_paged_mqa_logits/next_n_3_clean/eager
+  SAYS "logits: "
+  WHY "tiles behind the context are not set to -inf")

@@ -133,10 +133,9 @@ def tokens_of(block, page, dim, shuffled):
     return codes.reshape(page, dim), np.ascontiguousarray(scale).view(F32)
 
 
-def score_contexts(score, call):
-    page, dim, next_n = call["cache_page"], call["dim"], call["next_n"]
-    lengths, limit = call["context_lens"], call["max_context_len"]
-    queries = decode(call["q_dialect"], call["q"]).reshape(-1, call["heads"], dim)
+def walk_contexts(page, score_block, call):
+    """score_block(row, block, count): scores of a block's first tokens."""
+    next_n, lengths, limit = call["next_n"], call["context_lens"], call["max_context_len"]
     for row in range(call["requests"] * next_n):
         request, i = divmod(row, next_n)
         if call["context_lens_dims"] == 2:
@@ -149,10 +148,20 @@ def score_contexts(score, call):
             out[length:limit] = -np.inf
         for column in range(0, length, page):
             block = call["cache"][int(call["block_table"][request][column // page])]
-            codes, scale = tokens_of(block, page, dim, call["shuffled"] == "shuffled")
             count = min(page, length - column)
-            keys = decode(call["cache_dialect"], codes[:count])
-            out[column : column + count] = score(queries[row], keys, scale[:count], call["weights"][row])
+            out[column : column + count] = score_block(row, block, count)
+
+
+def score_contexts(score, call):
+    page, dim = call["cache_page"], call["dim"]
+    queries = decode(call["q_dialect"], call["q"]).reshape(-1, call["heads"], dim)
+
+    def score_block(row, block, count):
+        codes, scale = tokens_of(block, page, dim, call["shuffled"] == "shuffled")
+        keys = decode(call["cache_dialect"], codes[:count])
+        return score(queries[row], keys, scale[:count], call["weights"][row])
+
+    walk_contexts(page, score_block, call)
 
 
 @kernel("fp8_paged_mqa_logits", platforms="sim-*")
@@ -163,6 +172,25 @@ def paged_mqa_logits(**call):
 @kernel("fp8_paged_mqa_logits", contract={"scaled": "operand"}, platforms="sim-*")
 def paged_mqa_logits_of_scaled_keys(**call):
     score_contexts(scores_of_scaled_keys, call)
+
+
+def mx_vectors(codes, scales, dim):
+    """MXFP4 vectors [n, dim]: two codes in a byte, the even dim low, and 2^(scale - 127) for each 32 dims."""
+    numbers = decode("e2m1", np.stack([codes & 15, codes >> 4], -1).reshape(-1, dim // 32, 32))
+    return np.ldexp(numbers, scales.reshape(-1, dim // 32, 1).astype(np.int32) - 127).reshape(-1, dim)
+
+
+@kernel("fp4_paged_mqa_logits", platforms="sim-*")
+def paged_mqa_logits_of_mxfp4(**call):
+    page, dim = call["page"], call["dim"]
+    queries = mx_vectors(call["q"].reshape(-1, dim // 2), call["q_scales"], dim).reshape(-1, call["heads"], dim)
+
+    def score_block(row, block, count):
+        codes, scales = block[: page * dim // 2], block[page * dim // 2 :][: page * dim // 32]
+        keys = mx_vectors(codes.reshape(page, dim // 2)[:count], scales.reshape(page, dim // 32)[:count], dim)
+        return scores(queries[row], keys, F32(1), call["weights"][row])
+
+    walk_contexts(page, score_block, call)
 
 
 def gathered(call, requests):

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reference/indexer/fp8_paged_mqa_logits.h"
 
-#include <algorithm>
 #include <cstring>
-#include <limits>
 
 namespace plumb::reference {
 
@@ -21,9 +19,7 @@ void decode_token(const Fp8PagedMqaLogits& inputs, const Entries& entries, std::
                   std::int64_t position, IndexerKeys& keys) {
   const std::int64_t page = inputs.layout.page;
   const CacheEntry& entry = entries[static_cast<std::size_t>(position % page)];
-  const std::int64_t number =
-      inputs.block_table[request * inputs.block_table_row_stride + position / page];
-  const std::uint8_t* block = inputs.cache + number * inputs.block_stride_bytes;
+  const std::uint8_t* block = block_of(inputs, request, position, page);
   if (inputs.layout.shuffled) {
     std::vector<std::uint8_t> codes;
     for (const std::int64_t at : entry.codes) codes.push_back(block[at]);
@@ -39,10 +35,7 @@ void decode_token(const Fp8PagedMqaLogits& inputs, const Entries& entries, std::
 void score_request(const Fp8PagedMqaLogits& inputs, const Entries& entries,
                    const Numerics& numerics, std::int64_t request, Estimate& estimate) {
   const std::int64_t first_row = request * inputs.next_n, last_row = first_row + inputs.next_n;
-  std::int64_t longest = 0;
-  for (std::int64_t row = first_row; row < last_row; ++row) {
-    longest = std::max(longest, context_length(inputs, row));
-  }
+  const std::int64_t longest = longest_context(inputs, request);
   IndexerKeys keys(inputs.dim, longest);
   keys.scaled = inputs.scaled_keys;
   for (std::int64_t i = 0; i < longest; ++i) decode_token(inputs, entries, request, i, keys);
@@ -56,23 +49,11 @@ void score_request(const Fp8PagedMqaLogits& inputs, const Entries& entries,
       score_keys(queries, inputs.weights + row * inputs.heads, keys, {0, length}, numerics, row, 0,
                  estimate);
     }
-    if (!inputs.clean) continue;
-    const auto begin = estimate.value.begin() + row * inputs.columns;
-    std::fill(begin + length, begin + inputs.max_context_len,
-              -std::numeric_limits<double>::infinity());
+    clean_row(inputs, row, estimate);
   }
 }
 
 }  // namespace
-
-std::int64_t context_length(const Fp8PagedMqaLogits& inputs, std::int64_t row) {
-  const std::int64_t query = row % inputs.next_n;
-  const std::int32_t* lengths =
-      inputs.context_lens + row / inputs.next_n * inputs.context_lens_row_stride;
-  const std::int64_t length =
-      inputs.context_lens_dims == 2 ? lengths[query] : lengths[0] - (inputs.next_n - 1 - query);
-  return std::max<std::int64_t>(0, length);
-}
 
 Estimate fp8_paged_mqa_logits(const Fp8PagedMqaLogits& inputs, const Numerics& numerics) {
   Estimate estimate = empty_logits(inputs.requests * inputs.next_n, inputs.columns);

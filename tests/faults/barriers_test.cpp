@@ -23,6 +23,7 @@ const std::set<std::string> kWithBarriers = {
     "build_ragged_indices_from_dense",
     "combine_topk_swa_indices_ragged",
     "compute_global_topk_ragged_indices_and_indptr",
+    "fp4_paged_mqa_logits",
     "fp8_mqa_logits",
     "fp8_paged_mqa_logits",
     "fused_add_rms_norm",

@@ -150,9 +150,16 @@ void fill_queries(const Step& step, std::int64_t live, Dialect dialect, HostTens
         case Fill::adversarial: write_adversarial(codes, dialect, own, row + head % 2); break;
       }
     }
-    fill_weights(step, weights.row<float>(row), heads, mix(mix(step.seed, 22), counter(row)));
   }
   fill_dead_codes(q, live * heads, step.dead_rows, dialect);
+  fill_head_weights(step, live, weights);
+}
+
+void fill_head_weights(const Step& step, std::int64_t live, HostTensor& weights) {
+  const std::uint64_t seed = mix(step.seed, 22);
+  for (std::int64_t row = 0; row < live; ++row) {
+    fill_weights(step, weights.row<float>(row), weights.columns(), mix(seed, counter(row)));
+  }
   fill_dead(weights, live, weights.rows(), step.dead_rows);
 }
 

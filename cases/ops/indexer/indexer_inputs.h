@@ -43,6 +43,9 @@ struct KeyFill {
 void fill_queries(const Step& step, std::int64_t live, reference::Dialect dialect, HostTensor& q,
                   HostTensor& weights);
 
+// Fills the weights of rows [0, live), as the step's fill says; all others are dead.
+void fill_head_weights(const Step& step, std::int64_t live, HostTensor& weights);
+
 // Rows of logits are padded to a multiple of 256 elements, as in DeepGEMM. A kernel may write the
 // padding.
 Formula padded_columns(const Formula& columns);

@@ -14,19 +14,24 @@ BlockNumbering key_cache_blocks(const Row& row, std::int64_t block_bytes) {
           .far = row.integer("far") != 0};
 }
 
-void add_key_cache(TablePart<plumb_paged_cache> cache, const Formula& block_bytes) {
-  using C = plumb_paged_cache;
-  const Formula bytes = cache.scalar("block_stride_bytes", &C::block_stride_bytes, block_bytes);
-  cache.word("dialect", &C::dialect, dialect_words("dialect"));
+KeyCacheBlocks key_cache_blocks(const Formula& block_bytes) {
   const Formula numbered = computed("blocks", [=](const FormulaValues& values) {
-    return key_cache_blocks(*values.row, bytes.value(values)).num_blocks();
+    return key_cache_blocks(*values.row, block_bytes.value(values)).num_blocks();
   });
   const Formula of_case = computed("blocks", [](const FormulaValues& values) {
     return key_cache_blocks(*values.row, 0).blocks;
   });
   const Formula given = parameter("blocks");
-  cache.scalar("num_blocks", &C::num_blocks, in_call(numbered, given));
-  cache.input("data", &C::data, {in_call(of_case, given), bytes}, "codes, then one scale per token")
+  return {in_call(numbered, given), in_call(of_case, given)};
+}
+
+void add_key_cache(TablePart<plumb_paged_cache> cache, const Formula& block_bytes) {
+  using C = plumb_paged_cache;
+  const Formula bytes = cache.scalar("block_stride_bytes", &C::block_stride_bytes, block_bytes);
+  cache.word("dialect", &C::dialect, dialect_words("dialect"));
+  const KeyCacheBlocks blocks = key_cache_blocks(bytes);
+  cache.scalar("num_blocks", &C::num_blocks, blocks.in_call);
+  cache.input("data", &C::data, {blocks.of_case, bytes}, "codes, then one scale per token")
       .named("cache");
 }
 

@@ -17,6 +17,11 @@ namespace plumb::cases {
 // The cache has as many blocks as the row's `blocks`. If that is 0, it has block 0, which no
 // request owns, and the blocks of all requests.
 BlockNumbering key_cache_blocks(const Row& row, std::int64_t block_bytes);
+// Number of blocks of the cache in a call, and as the case holds them.
+struct KeyCacheBlocks {
+  Formula in_call, of_case;
+};
+KeyCacheBlocks key_cache_blocks(const Formula& block_bytes);
 // Adds the members of the cache, except for `page`. Its tensor is named `cache`.
 void add_key_cache(TablePart<plumb_paged_cache> cache, const Formula& block_bytes);
 // Converts the device's block numbers to blocks of the host's cache; -1: the cache has no such

@@ -62,6 +62,32 @@ typedef struct plumb_fp8_paged_mqa_logits_params {
   int64_t split_kv, atoms; /* tokens of a segment; groups of query rows of a request */
 } plumb_fp8_paged_mqa_logits_params;
 
+/* fp8_paged_mqa_logits with queries and keys in MXFP4, without a schedule [5.8]: E2M1 codes, the
+ * even dim in the low nibble, and a UE8M0 scale for each 32 dims. A block holds the codes of all
+ * its tokens, dim / 2 bytes each, then dim / 32 scales per token. A token's score is the sum over
+ * heads of weight * max(0, dot product). No scale is 255 (NaN). */
+typedef struct plumb_fp4_paged_mqa_logits_params {
+  int64_t struct_size;     /* of this structure, in bytes */
+  const uint8_t* q;        /* E2M1 [requests, next_n, heads, dim / 2] contiguous */
+  const uint8_t* q_scales; /* UE8M0 [requests * next_n, heads, dim / 32] contiguous */
+  const uint8_t* cache;    /* [num_blocks, block_stride_bytes]; bytes of no token may be anything */
+  const float* weights;    /* [requests * next_n, heads] */
+  const int32_t* context_lens; /* [requests] if 1-D; [requests, next_n] if 2-D */
+  const int32_t* block_table; /* [requests, block_table_row_stride]; entries past a request's tokens
+                                 may hold anything */
+  float* logits;              /* [requests * next_n, max_context_len] */
+  int64_t block_stride_bytes; /* a multiple of 4, at least page * (dim / 2 + dim / 32) */
+  int64_t num_blocks, page;   /* page: tokens of a block */
+  int64_t requests, max_context_len;
+  int64_t logits_row_stride;                               /* gaps between rows may be written */
+  int64_t context_lens_row_stride, block_table_row_stride; /* elements between requests */
+  int32_t context_lens_dims;  /* 1: length = max(0, len - next_n + i + 1); 2: the length itself */
+  int64_t next_n, heads, dim; /* dim a multiple of 32 */
+  int32_t clean_logits;       /* 1: columns from the length on are -inf, for 1-D lengths only; 0:
+                                 unspecified */
+  plumb_stream stream;
+} plumb_fp4_paged_mqa_logits_params;
+
 typedef enum plumb_rope_pairs {
   PLUMB_ROPE_INTERLEAVED = 0, /* (2 i, 2 i + 1) */
   PLUMB_ROPE_HALVES = 1       /* (i, i + rope_dim / 2) */
