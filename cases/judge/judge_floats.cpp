@@ -240,8 +240,11 @@ int digits_of(const RowResult& row) {
   return std::clamp(static_cast<int>(std::ceil(digits)) + 2, 4, 15);
 }
 
+// Norms and directions are named for rows whose elements are all within their bounds: an element
+// beyond its bound has said that the row is wrong, and usually it makes the others wrong too.
 void report_rows(const HostTensor& got, const std::vector<RowResult>& rows, TensorReport& report) {
-  const auto norm = rows_where(rows, [](const RowResult& row) { return !row.norm_passed(); });
+  const auto norm =
+      rows_where(rows, [](const RowResult& row) { return row.wrong == 0 && !row.norm_passed(); });
   if (!norm.empty()) {
     const RowResult& first = rows[norm.front()];
     report.failures.push_back(fmt::format(
@@ -249,8 +252,8 @@ void report_rows(const HostTensor& got, const std::vector<RowResult>& rows, Tens
         rows_of(original_rows(got, norm), report.rows_total), got.original_row(norm.front()),
         first.norm, digits_of(first), first.model.norm, digits_of(first), first.model.norm_limit));
   }
-  const auto turned =
-      rows_where(rows, [](const RowResult& row) { return !row.direction_passed(); });
+  const auto turned = rows_where(
+      rows, [](const RowResult& row) { return row.wrong == 0 && !row.direction_passed(); });
   if (!turned.empty()) {
     const RowResult& first = rows[turned.front()];
     report.failures.push_back(fmt::format(

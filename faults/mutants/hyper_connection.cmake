@@ -32,7 +32,7 @@ plumb_mutant(mhc_row_sum_unguarded
   FROM [[if (lane_index() < kRowsPerWave && tile_row < rows_in_tile) {]]
   TO [[if (tile_row < rows_in_tile) {]]
   CASE mhc_pre/rows_64/eager
-  SAYS "partial_square_sums: L2 norm wrong in "
+  SAYS "partial_square_sums: 44 elements beyond their bound in "
   WHY "every lane stores a row sum, so waves overwrite the rows of later waves (aiter #3033)")
 
 plumb_mutant(mhc_comb_transposed

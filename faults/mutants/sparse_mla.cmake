@@ -100,7 +100,7 @@ plumb_mutant(mla_v32_blocks_taken_for_contiguous
   FROM [[const std::uint8_t* token = base + offset * kV32TokenBytes;]]
   TO [[const std::uint8_t* token = cache.data + (block * cache.page + offset) * kV32TokenBytes;]]
   CASE sparse_mla_decode/v32_two_queries/eager
-  SAYS "102 of 102 rows (rows 0-101)"
+  SAYS "85 of 102 rows (rows 0-84)"
   WHY "a slot is read at slot * 656, without the block stride")
 
 # ---- prefill ----
@@ -243,7 +243,7 @@ plumb_mutant(mla_block_offset_too_narrow
   FROM [[cache.data + block * cache.block_stride_bytes;]]
   TO [[cache.data + static_cast<std::uint16_t>(block * cache.block_stride_bytes);]]
   CASE sparse_mla_decode/v4_pro_c4a/eager
-  SAYS "out: L2 norm wrong in 32 of 32 rows (rows 0-31)"
+  SAYS "in 32 of 32 rows (rows 0-31)"
   WHY "block * stride wraps at 2^16 bytes, in real kernels at 2^32: small decode steps find this one")
 
 plumb_mutant(sched_meta_last_block_dropped

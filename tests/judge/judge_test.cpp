@@ -102,14 +102,15 @@ TEST(Judge, SwappedNeighboursFailTheDirectionOnly) {
   for (int c = 0; c < 512; ++c) {
     estimate.value[9 * 512 + c] = c % 2 == 0 ? 1 : 1 + 4 * kUnit;
     estimate.sigma[9 * 512 + c] = 0.75 * kUnit;
+    estimate.worst[9 * 512 + c] = 10 * kUnit;
   }
   HostTensor got = make_result(estimate, 2, unchanged);
   EXPECT_TRUE(judge(estimate, got).passed());
+  for (int c = 0; c < 512; ++c) store(got, 9 * 512 + c, estimate.value[9 * 512 + c]);
   std::uint16_t* row = got.row<std::uint16_t>(9);
   for (int c = 0; c < 512; c += 2) std::swap(row[c], row[c + 1]);
   const TensorReport report = judge(estimate, got);
-  EXPECT_EQ(failed_checks(report).find("norm"), std::string::npos);
-  EXPECT_NE(failed_checks(report).find("direction"), std::string::npos);
+  EXPECT_EQ(failed_checks(report), "direction");
   EXPECT_EQ(report.wrong_rows, std::vector<std::int64_t>{9});
 }
 
@@ -125,11 +126,36 @@ TEST(Judge, MoreNoiseThanDeclaredFailsTheDirectionOnly) {
   EXPECT_EQ(report.wrong_rows, std::vector<std::int64_t>{9});
 }
 
+// Each element is within its bound, which is larger than twice its value.
 TEST(Judge, ARowOfTheOppositeSignFailsTheDirection) {
-  const Estimate estimate = make_estimate({1, 1}, 0.5, 1);
-  const TensorReport report =
-      judge(estimate, make_result(estimate, 2, [](std::int64_t, double value) { return -value; }));
+  Estimate estimate = make_estimate(kWide, 0.5, 1);
+  for (int c = 0; c < 512; ++c) {
+    estimate.value[9 * 512 + c] = 1;
+    estimate.sigma[9 * 512 + c] = 0.4;
+    estimate.worst[9 * 512 + c] = 10;
+  }
+  HostTensor got = make_result(estimate, 2, unchanged);
+  for (int c = 0; c < 512; ++c) store(got, 9 * 512 + c, -1);
+  EXPECT_EQ(failed_checks(judge(estimate, got)), "direction");
+}
+
+// An element beyond its bound has said that its row is wrong. Other rows keep their lines.
+TEST(Judge, ARowWithWrongElementsHasNoLinesOfItsNormAndDirection) {
+  const Estimate estimate = make_estimate(kWide, 0.5, 1);
+  const auto doubled = [&](std::int64_t i, double value) {
+    return i / 512 == 9 ? -2 * value : value;
+  };
+  const HostTensor got = make_result(estimate, 2, doubled);
+  EXPECT_EQ(failed_checks(judge(estimate, got)), "beyond");
+  Random random(3);
+  const HostTensor two = make_result(estimate, 2, [&](std::int64_t i, double value) {
+    const double noise = (random.uniform() < 0.5 ? -1.5 : 1.5) * kUnit;
+    return i / 512 == 8 ? value * (1 + noise) : doubled(i, value);
+  });
+  const TensorReport report = judge(estimate, two);
   EXPECT_EQ(failed_checks(report), "beyond, direction");
+  EXPECT_EQ(report.wrong_rows, (std::vector<std::int64_t>{8, 9}));
+  EXPECT_NE(report.failures.back().find("(row 8)"), std::string::npos) << report.failures.back();
 }
 
 // All values are equal, and 0.3 steps above a representable number. A right rounding is off by 0.3
