@@ -4,9 +4,13 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 namespace plumb::reference {
+
+// A slot of which readers only see that it is below 0, as of a position whose block is negative.
+constexpr std::int64_t kAnyNegative = std::numeric_limits<std::int64_t>::min();
 
 // Row r holds the physical blocks of request r; each block has `block_size` positions.
 struct BlockTable {

@@ -46,7 +46,9 @@ std::uint64_t pool_of(const BlockTableShape& shape) {
 std::int64_t block_of(const BlockTableShape& shape, const Step& step, std::int64_t place) {
   if (step.fill == Fill::exact) return place;
   const std::uint64_t pool = pool_of(shape);
-  const std::uint64_t bits = random_bits(mix(step.seed, kBlocks), 0);
+  std::uint64_t seed = mix(step.seed, kBlocks);
+  if (shape.tensor != "block_table") seed = mix(seed, seed_of(shape.tensor));
+  const std::uint64_t bits = random_bits(seed, 0);
   const std::uint64_t factor = (bits | 1) % pool, turn = bits >> 32;
   const auto block =
       static_cast<std::int64_t>((static_cast<std::uint64_t>(place) * factor + turn) % pool);
@@ -56,6 +58,7 @@ std::int64_t block_of(const BlockTableShape& shape, const Step& step, std::int64
 
 std::int64_t query_len(const QueryShape& shape, const Step& step, std::int64_t request) {
   if (request >= step.live) return 0;
+  if (request < shape.decodes) return shape.decode_queries;
   if (!shape.ragged || step.fill == Fill::exact) return shape.queries;
   const std::uint64_t seed = mix(step.seed, kQueries);
   if (step.fill == Fill::real) return integer(seed, request, 1, shape.queries);
@@ -98,7 +101,7 @@ void fill_before(HostTensor& tensor, std::uint64_t seed) {
 }
 
 reference::BlockTable BlockTableShape::reference(const TensorSet& tensors) const {
-  const HostTensor& blocks = tensors.at("block_table");
+  const HostTensor& blocks = tensors.at(tensor);
   const std::vector<std::int64_t>& strides = blocks.spec().strides;
   // The table of a recorded call may have fewer rows than `requests`.
   return {blocks.data<std::int32_t>(), std::min(requests, blocks.rows()), columns,
@@ -114,7 +117,7 @@ void require_int32_slots(const BlockTableShape& shape, const std::string& where)
 
 void fill_block_table(const BlockTableShape& shape, const Step& step, std::int64_t live,
                       TensorSet& tensors) {
-  HostTensor& blocks = tensors.at("block_table");
+  HostTensor& blocks = tensors.at(shape.tensor);
   for (std::int64_t request = 0; request < live; ++request) {
     const bool last = request == shape.requests - 1;
     for (std::int64_t i = 0; i < (last ? shape.columns : shape.row_stride()); ++i) {
@@ -275,6 +278,15 @@ class RaggedTruth final : public Truth {
 };
 
 }  // namespace
+
+Expectation expect_slots(const HostTensor& stored, std::vector<std::int64_t> values,
+                         RowMask promised) {
+  const std::vector<std::int64_t> found = integers_of(stored);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (values[i] == reference::kAnyNegative) values[i] = std::min<std::int64_t>(found[i], -1);
+  }
+  return expect_exact(stored, std::move(values), std::move(promised));
+}
 
 Expectation expect_ranges(const HostTensor& indptr, std::int64_t entries, std::int64_t most) {
   return {std::make_shared<const HostTensor>(indptr.alias()),

@@ -28,6 +28,7 @@ void fill_before(HostTensor& tensor, std::uint64_t seed);
 // table may be a slice of a wider one.
 struct BlockTableShape {
   std::int64_t requests = 1, columns = 1, gap = 0, block_size = 64;
+  std::string tensor = "block_table";
 
   std::int64_t row_stride() const { return columns + gap; }
   std::int64_t positions() const { return columns * block_size; }  // of one request
@@ -49,6 +50,8 @@ struct QueryShape {
   bool dummies = false;                    // adversarial fill: some requests have seq_len 0
   std::vector<std::int64_t> edges = {};    // sequence lengths at which results change
   std::int64_t given_tokens = -1;          // of the call; -1: those of full requests
+  std::int64_t decodes = 0;                // the first requests, which are not ragged
+  std::int64_t decode_queries = 1;         // query tokens of each of them
 
   std::int64_t tokens() const { return given_tokens >= 0 ? given_tokens : requests * queries; }
   reference::QueryLayout reference(const TensorSet& tensors) const;
@@ -71,6 +74,9 @@ void store_integers(const std::vector<std::int64_t>& values, HostTensor& tensor)
 // The contents of `before`, with its beginning replaced by `front`.
 std::vector<std::int64_t> front_over(const std::vector<std::int64_t>& front,
                                      const HostTensor& before);
+// Expects `values`. Any negative number is right where the value is reference::kAnyNegative.
+Expectation expect_slots(const HostTensor& stored, std::vector<std::int64_t> values,
+                         RowMask promised);
 // Checks the indptr of a recorded call before it is used to read the list: each range has at most
 // `most` of the `entries` entries.
 Expectation expect_ranges(const HostTensor& indptr, std::int64_t entries, std::int64_t most);

@@ -203,6 +203,38 @@ typedef struct plumb_c128a_decode_metadata_params {
   plumb_stream stream;
 } plumb_c128a_decode_metadata_params;
 
+/* V4 with FlashInfer: the slots that each token attends to, first those of the sliding window, then
+ * those of compressed states. Decode tokens come first   [2.12] */
+typedef struct plumb_build_flashinfer_mixed_sparse_indices_params {
+  int64_t struct_size;                      /* of this structure, in bytes */
+  const int32_t* decode_swa_indices;        /* [decode_tokens, window] slots; < 0: none */
+  const int32_t* decode_compressed_indices; /* [decode_tokens, decode_topk]; < 0: none */
+  const int32_t* decode_compressed_lens;    /* [decode_tokens] or NULL: decode_topk; NULL if
+                                               decode_is_valid_token is not */
+  const uint8_t* decode_is_valid_token;     /* [decode_tokens]: decode_compressed_indices has
+                                               compressed positions. NULL: it has slots */
+  const int32_t* prefill_topk_indices;      /* [prefill_tokens, top_k] compressed positions */
+  const int32_t* query_start_loc; /* [requests + 1], of all tokens; rows of later tokens: padding */
+  const int32_t* seq_lens;        /* [requests] */
+  const int32_t* token_to_req;    /* [decode_tokens + prefill_tokens] */
+  const int32_t* swa_block_table; /* rows of requests */
+  const int32_t* compressed_block_table; /* rows of requests; NULL if only slots are given */
+  int32_t* sparse_indices;               /* [decode_tokens + prefill_tokens, width] */
+  int32_t* sparse_topk_lens;             /* [decode_tokens + prefill_tokens], window included */
+  int64_t decode_tokens, prefill_tokens, requests;
+  int64_t window, ratio;
+  int64_t top_k;       /* most compressed states of a prefill token; 0: none */
+  int64_t decode_topk; /* of a decode token; 0: none */
+  int64_t width;       /* columns: window and at least the larger of top_k and decode_topk */
+  int64_t swa_block_size, compressed_block_size;
+  int64_t swa_block_span;        /* slots from one block to the next, >= swa_block_size */
+  int64_t compressed_block_span; /* the same of the compressed cache */
+  int64_t decode_swa_row_stride, decode_compressed_row_stride, prefill_topk_row_stride;
+  int64_t swa_block_table_row_stride, compressed_block_table_row_stride;
+  int64_t sparse_indices_row_stride;
+  plumb_stream stream;
+} plumb_build_flashinfer_mixed_sparse_indices_params;
+
 /* Which elements of paged_kv_indices and req_id_per_token a step sets to 0. */
 typedef enum plumb_cleared_extent {
   PLUMB_EXTENT_FULL_FILL = 0, /* all entries, and all ids after the tokens */
@@ -277,6 +309,23 @@ typedef struct plumb_convert_req_index_to_global_params {
   plumb_stream stream;
   plumb_valid_places compaction;
 } plumb_convert_req_index_to_global_params;
+
+/* SGLang: converts the top-k indices of every token to slots by a page table   [3.4] */
+typedef struct plumb_transform_index_page_table_params {
+  int64_t struct_size;         /* of this structure, in bytes */
+  const int32_t* topk_indices; /* [tokens, topk]; < 0: none */
+  const int32_t* seq_lens;     /* [tokens] or NULL. A token of length <= topk selects 0, 1, ... */
+  const int32_t* cu_seqlens_q; /* [requests + 1], NULL if requests is 0; rows of later tokens: -1 */
+  const int32_t* page_table;   /* rows of requests, or of tokens if requests is 0 */
+  int32_t* page_indices;       /* [tokens, topk] slots */
+  int32_t* raw_indices;        /* [tokens, topk] or NULL: indices before the conversion */
+  int64_t tokens, topk;
+  int64_t requests;  /* 0: each token has a row of the page table */
+  int64_t page_size; /* a power of two */
+  int64_t topk_indices_row_stride, page_table_row_stride;
+  int64_t page_indices_row_stride, raw_indices_row_stride;
+  plumb_stream stream;
+} plumb_transform_index_page_table_params;
 
 /* Packs the rows of sequences of different lengths, padded to one length   [4.6] */
 typedef struct plumb_pack_seq_params {
