@@ -19,7 +19,7 @@ struct CallValues {
 using StepValues = std::vector<CallValues>;  // in the order of the calls
 
 // Values of a finished watched engine in these parts of its step. Weights and parts that have not
-// run are left out.
+// run are left out. Entries of caches that belong to no request of the step are zero.
 StepValues values_of(const WatchedEngine& twin, const device::decode::StepSegments::Parts& parts);
 // Size of values_of() in bytes.
 std::int64_t bytes_of(const WatchedEngine& twin, const device::decode::StepSegments::Parts& parts);

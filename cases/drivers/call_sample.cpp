@@ -29,10 +29,15 @@ std::string_view row_parameter(const OpDefinition& op) {
   return op.name == "fp8_paged_mqa_logits" ? "requests" : op.row_count;
 }
 
-// True for an op that writes a paged cache and computes each token from that token's inputs alone.
+// The parameter that says how many entries a block of the written cache has.
+std::string_view page_parameter(const RecordedCall& call) {
+  return call.row.integers.contains("page") ? "page" : "state_rows";
+}
+
+// True for an op that writes entries of a paged cache for its tokens. It reads the inputs of a
+// token and tensors that are not written, such as other caches.
 bool writes_cache(const RecordedCall& call) {
-  return call.tensors.contains("cache_before") && call.row.integers.contains("page") &&
-         !call.tensors.contains("block_table");
+  return call.tensors.contains("cache_before") && call.row.integers.contains(page_parameter(call));
 }
 
 // Copies the index lists of the chosen rows and packs them one after another. The lists are ragged,
@@ -110,7 +115,8 @@ WrittenBlocks blocks_of(const Rows& chosen, const std::int64_t* slots, std::int6
 // Expectations of the whole cache blocks that the chosen tokens write. The excerpt renumbers these
 // blocks.
 Expectations expect_written(const RecordedCall& call, const Rows& chosen) {
-  const std::int64_t page = call.row.integer("page"), tokens = call.row.integer("tokens");
+  const std::int64_t page = call.row.integer(page_parameter(call));
+  const std::int64_t tokens = call.row.integer("tokens");
   const auto* slots = call.tensors.at("slot_mapping").data<std::int64_t>();
   const WrittenBlocks written = blocks_of(chosen, slots, tokens, page);
   Row row = call.row;
@@ -121,7 +127,9 @@ Expectations expect_written(const RecordedCall& call, const Rows& chosen) {
   for (HostTensor& tensor : excerpt.all()) {
     const std::string& name = tensor.spec().name;
     const HostTensor& all = call.tensors.at(name);
-    if (name == "cache" || name == "cache_before") {
+    if (name == "block_table") {
+      tensor = all.alias();  // rows of requests, which token_to_req names
+    } else if (name == "cache" || name == "cache_before") {
       for (const auto& [block, place] : written.places) {
         if (block >= all.spec().shape.front()) throw BadRow("a slot behind the end of the cache");
         std::memcpy(tensor.row<std::byte>(place), all.row<std::byte>(block),
@@ -131,7 +139,8 @@ Expectations expect_written(const RecordedCall& call, const Rows& chosen) {
                    find_row_axis(all.spec(), tokens, tensor.spec(), std::ssize(written.tokens))) {
       copy_rows(all, tensor, *axis, written.tokens);
     } else {
-      tensor.bytes() = all.bytes();  // same shape in both: every token was chosen
+      // One tensor for all tokens, or every token was chosen. The slots are renumbered below.
+      tensor = name == "slot_mapping" ? HostTensor(all) : all.alias();
     }
   }
   auto* mapping = excerpt.at("slot_mapping").data<std::int64_t>();

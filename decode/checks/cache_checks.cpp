@@ -4,8 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <set>
 #include <unordered_map>
+#include <vector>
+
+#include "decode/checks/model_entries.h"
 
 namespace plumb::cases {
 
@@ -13,10 +17,20 @@ namespace {
 
 using device::decode::CacheView;
 
-bool is_owned(const CacheView& cache, std::int64_t block, const device::decode::StepPlan& plan) {
-  const auto& slots = plan.slot_mapping[static_cast<std::size_t>(cache.cache)];
-  return std::any_of(slots.begin(), slots.begin() + plan.live_tokens,
-                     [&](std::int64_t slot) { return slot >= 0 && slot / cache.page == block; });
+// Slots of a cache that live tokens write.
+std::vector<std::int64_t> written_slots(const CacheView& cache,
+                                        const device::decode::Geometry& geometry,
+                                        const device::decode::StepPlan& plan) {
+  const auto which = static_cast<std::size_t>(cache.cache);
+  if (!is_compressed(which)) {
+    const auto first = plan.slot_mapping[which].begin();
+    return {first, first + plan.live_tokens};
+  }
+  std::vector<std::int64_t> slots;
+  for (std::int64_t token = 0; token < plan.live_tokens; ++token) {
+    slots.push_back(compressed_slot(plan, geometry, cache.cache, token));
+  }
+  return slots;
 }
 
 std::size_t index_of(const WatchedEngine& watched, const std::uint8_t* address) {
@@ -31,13 +45,19 @@ void check_cache(const CacheView& cache, WatchedStep& step) {
   const auto index = index_of(step.twin, cache.data);
   const auto &before = step.before.at(index), &after = step.after.at(index);
   const std::int64_t bytes = cache.block_bytes;
+  std::set<std::int64_t> owned;
+  for (const device::decode::StepPlan& plan : step.plans) {
+    for (const std::int64_t slot : written_slots(cache, step.twin.engine.geometry(), plan)) {
+      if (slot >= 0) owned.insert(slot / cache.page);
+    }
+  }
   for (std::int64_t block = 0; block * bytes < std::ssize(after); ++block) {
-    const auto begin = after.begin() + block * bytes;
-    if (std::equal(begin, begin + bytes, before.begin() + block * bytes)) continue;
-    const bool owned = std::any_of(
-        step.plans.begin(), step.plans.end(),
-        [&](const device::decode::StepPlan& plan) { return is_owned(cache, block, plan); });
-    if (owned) continue;
+    const std::int64_t begin = block * bytes;
+    if (std::memcmp(after.data() + begin, before.data() + begin,
+                    static_cast<std::size_t>(bytes)) == 0) {
+      continue;
+    }
+    if (owned.contains(block)) continue;
     step.findings.add(
         Detector::state, step.calls, "", "",
         fmt::format("block {} of {} changed, although no live token owns it", block, cache.name));
@@ -78,6 +98,22 @@ std::optional<CommonBlock> block_of_two(std::span<const std::int32_t> tables, st
                        static_cast<std::int64_t>(there % width)};
   }
   return std::nullopt;
+}
+
+std::int64_t compressed_slot(const device::decode::StepPlan& plan,
+                             const device::decode::Geometry& geometry, device::decode::Cache cache,
+                             std::int64_t token) {
+  const auto which = static_cast<std::size_t>(cache);
+  const std::int64_t tokens = tokens_of_entry(which);
+  if (token >= plan.live_tokens) return -1;
+  const std::int64_t position = plan.positions[static_cast<std::size_t>(token)];
+  if ((position + 1) % tokens != 0) return -1;
+  const auto& starts = plan.query_start_loc;
+  const std::int64_t row =
+      std::upper_bound(starts.begin(), starts.end(), token) - starts.begin() - 1;
+  const std::int64_t page = geometry.pages[which], state = position / tokens;
+  const auto at = static_cast<std::size_t>(row * geometry.blocks_per_request(cache) + state / page);
+  return plan.block_tables[which].at(at) * page + state % page;
 }
 
 void check_caches(WatchedStep& step) {

@@ -19,6 +19,12 @@ struct CommonBlock {
 // `tables`: [requests, width].
 std::optional<CommonBlock> block_of_two(std::span<const std::int32_t> tables, std::size_t width);
 
+// Slot of the compressed state that a live token completes, by its position and block table. -1: it
+// completes none, or it is a padding token.
+std::int64_t compressed_slot(const device::decode::StepPlan& plan,
+                             const device::decode::Geometry& geometry, device::decode::Cache cache,
+                             std::int64_t token);
+
 // Checks that only blocks of the step's live tokens changed, and that two requests have no block in
 // common except those of a shared prefix.
 void check_caches(WatchedStep& step);

@@ -36,11 +36,21 @@ std::uint64_t RequestModel::digest_of(const Story& story, std::size_t cache,
   return last < story.end() ? story.digests[static_cast<std::size_t>(last)] : 0;
 }
 
-// First entry of a cache that the next token attends: the start of the window, or 0 for compressed
-// states.
+// First entry of a cache that later tokens read: the start of the window, 0 for compressed states.
+// The next compressed state is made of the partial states of the next token's group, and with C4A
+// also of those of the group before.
 std::int64_t RequestModel::first_seen(const Story& story, std::size_t cache) const {
-  if (cache != 0 || geometry_.window == 0) return 0;
-  return std::max<std::int64_t>(story.computed - geometry_.window + 1, 0);
+  using namespace device::decode;
+  const auto group = [&](std::int64_t tokens) { return story.computed / tokens * tokens; };
+  switch (static_cast<Cache>(cache)) {
+    case Cache::window:
+      return geometry_.window == 0
+                 ? 0
+                 : std::max<std::int64_t>(story.computed - geometry_.window + 1, 0);
+    case Cache::c4a_partial: return std::max<std::int64_t>(group(kC4a) - kC4a, 0);
+    case Cache::c128a_partial: return group(kC128a);
+    default: return 0;
+  }
 }
 
 const EntryTag& RequestModel::tag(std::size_t cache, std::int64_t slot) const {
@@ -49,7 +59,7 @@ const EntryTag& RequestModel::tag(std::size_t cache, std::int64_t slot) const {
   return is_there ? tags_[cache][static_cast<std::size_t>(slot)] : kNothing;
 }
 
-// Checks the slots of entries of earlier steps that the rows' tokens attend.
+// Checks the slots of entries of earlier steps that the rows' tokens attend or compress.
 std::optional<WrongPlan> RequestModel::check_reads(const Rows& rows, const StepPlan& plan) const {
   for (const PlanRow& row : rows) {
     for (std::size_t cache = 0; cache < kKinds; ++cache) {
@@ -83,7 +93,7 @@ std::optional<WrongPlan> RequestModel::check_read(const PlanRow& row, std::size_
     return WrongPlan{story.behind == 0 ? "prompt" : "prefix hit",
                      fmt::format("{} was not written{}; {}", entry, behind, read)};
   }
-  if (cache == 0 && geometry_.frees_window && slot < geometry_.pages[0]) {
+  if (geometry_.frees(static_cast<Cache>(cache)) && slot < geometry_.pages[cache]) {
     return WrongPlan{
         "block release",
         fmt::format("the block of {} was given back, although the window still needs it", entry)};
@@ -113,25 +123,17 @@ std::optional<WrongPlan> RequestModel::check_writes(const Rows& rows, const Step
 std::optional<WrongPlan> RequestModel::check_token_write(const PlanRow& row, std::int64_t position,
                                                          std::size_t token, std::size_t cache,
                                                          const StepPlan& plan) {
-  const std::int64_t slot = plan.slot_mapping[cache].at(token);
   const std::int64_t number = position / tokens_of_entry(cache);
-  const std::string name = name_of_entry(row.story->id, cache, number);
-  if ((position + 1) % tokens_of_entry(cache) != 0) {
-    if (slot == -1) return std::nullopt;
-    return WrongPlan{"slot_mapping", fmt::format("position {} does not complete {} and has slot {}",
-                                                 position, name, slot)};
-  }
+  if ((position + 1) % tokens_of_entry(cache) != 0) return std::nullopt;
+  // The device takes the slot of a compressed state from the block table.
+  const std::int64_t in_its_table = in_table(plan, row.row, cache, number);
+  const std::int64_t slot =
+      is_compressed(cache) ? in_its_table : plan.slot_mapping[cache].at(token);
   // An entry of a shared prefix exists already. A host that computes other entries of the prefix
   // again may skip the write.
   const bool is_there = row.end() <= row.story->computed;
-  if (is_there && slot == -1) return std::nullopt;
-  if (cache != 0 && !is_there &&
-      plan.state_keys[cache].at(token) != state_key(row.story->id, number)) {
-    return WrongPlan{"state_keys",
-                     fmt::format("{} is made of key {}, expected {}", name,
-                                 plan.state_keys[cache][token], state_key(row.story->id, number))};
-  }
-  const NewEntry entry{row, cache, number, slot, in_table(plan, row.row, cache, number)};
+  if (is_there && (slot == -1 || is_compressed(cache))) return std::nullopt;
+  const NewEntry entry{row, cache, number, slot, in_its_table};
   if (auto wrong = check_write(entry)) return wrong;
   write(entry);
   return std::nullopt;

@@ -18,13 +18,15 @@ constexpr std::int64_t kOfRequest = std::int64_t{1} << 32, kOfRejection = std::i
 
 std::int64_t tokens_of_entry(std::size_t cache) {
   constexpr std::array<std::int64_t, device::decode::kCaches> kTokens{1, device::decode::kC4a,
-                                                                      device::decode::kC128a};
+                                                                      device::decode::kC128a, 1, 1};
   return kTokens[cache];
 }
 
+bool is_compressed(std::size_t cache) { return tokens_of_entry(cache) > 1; }
+
 std::string name_of_entry(std::uint64_t request, std::size_t cache, std::int64_t number) {
-  constexpr std::array<const char*, device::decode::kCaches> kNames{"position", "c4a state",
-                                                                    "c128a state"};
+  constexpr std::array<const char*, device::decode::kCaches> kNames{
+      "position", "c4a state", "c128a state", "c4a partial state", "c128a partial state"};
   return fmt::format("{} {} of request {}", kNames[cache], number, request);
 }
 
@@ -37,10 +39,6 @@ std::string name_of_token(std::int64_t key) {
   const std::int64_t rejections = key % kOfRequest / kOfRejection;
   return fmt::format("token {} of request {}{}", key % kOfRejection, key / kOfRequest,
                      rejections == 0 ? "" : fmt::format(" behind {} rejections", rejections));
-}
-
-std::int64_t state_key(std::uint64_t request, std::int64_t number) {
-  return static_cast<std::int64_t>(request) * kOfRequest + number;
 }
 
 }  // namespace plumb::cases

@@ -22,8 +22,12 @@ void append(const Ops& ops, Ops& to) { to.insert(to.end(), ops.begin(), ops.end(
 // Fixed ops of one V4 layer, from its projections to its router.
 Ops v4_layer(Attention kind) {
   Ops ops{"q_kv_rms_norm", "q_head_rms_norm_rope", "quantize_and_insert_k_cache"};
-  if (kind != Attention::window) append({"quantize_and_insert_k_cache"}, ops);
-  if (kind == Attention::c4a) append({"indexer_k_quant_and_cache", "indexer_q_rope_quant"}, ops);
+  const Ops compressor{"save_partial_states", "compress_norm_rope_insert"};
+  if (kind != Attention::window) append(compressor, ops);
+  if (kind == Attention::c4a) {
+    append(compressor, ops);
+    append({"indexer_q_rope_quant"}, ops);
+  }
   append({"inverse_rope", "mhc_fused_post_pre", "sqrt_softplus_topk"}, ops);
   return ops;
 }
@@ -75,6 +79,8 @@ bool has_its_place(std::string_view op) {
                                               "inverse_rope",
                                               "quantize_and_insert_k_cache",
                                               "concat_and_cache_ds_mla",
+                                              "save_partial_states",
+                                              "compress_norm_rope_insert",
                                               "mhc_pre",
                                               "indexer_k_quant_and_cache",
                                               "indexer_q_rope_quant",

@@ -99,6 +99,10 @@ std::optional<WrongPlan> RequestModel::check_token(const PlanRow& row, std::int6
           differs("positions", name + " is planned as", plan.positions.at(token), position)) {
     return wrong;
   }
+  if (auto wrong =
+          differs("token_to_req", name + " belongs to row", plan.token_to_req.at(token), row.row)) {
+    return wrong;
+  }
   const auto key_at = [&](std::int64_t p) {
     return p < story.end() ? story.tokens[at(p)] : token_key(story.id, p, story.rejections);
   };

@@ -44,10 +44,10 @@ void RequestModel::come_behind(const SharedPrefix& one) {
     const auto entries =
         std::min(one.tokens / tokens_of_entry(cache), std::ssize(from.places[cache]));
     to.places[cache].assign(from.places[cache].begin(), from.places[cache].begin() + entries);
-    if (cache != 0 || !geometry_.frees_window) continue;
+    if (!geometry_.frees(static_cast<Cache>(cache))) continue;
     // The other request may have given back blocks before its window.
-    const std::int64_t page = geometry_.pages[0], seen = first_seen(from, cache) / page * page;
-    std::fill_n(to.places[0].begin(), std::min(seen, entries), -1);
+    const std::int64_t page = geometry_.pages[cache], seen = first_seen(from, cache) / page * page;
+    std::fill_n(to.places[cache].begin(), std::min(seen, entries), -1);
   }
   stories_[one.request] = std::move(to);
 }
@@ -145,20 +145,39 @@ std::map<std::uint64_t, std::int64_t> RequestModel::ends_in(const ScheduledStep&
   return ends;
 }
 
-// Uses an upper bound of the blocks that a right host needs: no blocks are shared, and only
-// requests that had a step before have given back window blocks.
+// No blocks are shared, and only requests that had a step before have given back window blocks. Of
+// partial states a request holds at most its window in front of a step, and the tokens of one step
+// more while its prompt is filled.
+std::int64_t RequestModel::needed_blocks(std::uint64_t request, std::int64_t end,
+                                         std::size_t cache) const {
+  const std::int64_t page = geometry_.pages[cache];
+  const std::int64_t blocks = (end / tokens_of_entry(cache) + page - 1) / page;
+  const auto story = stories_.find(request);
+  if (cache > 0 && geometry_.frees(static_cast<Cache>(cache))) {
+    using namespace device::decode;
+    const std::int64_t window =
+        cache == static_cast<std::size_t>(Cache::c4a_partial) ? kC4aWindow : kC128aWindow;
+    const std::int64_t computed = story == stories_.end() ? end : story->second.computed;
+    const std::int64_t held = end - std::max<std::int64_t>(computed - window + 1, 0);
+    return std::min(blocks, (held + page - 2) / page + 1);
+  }
+  const bool frees = cache == 0 && geometry_.frees_window && story != stories_.end();
+  return blocks - (frees ? first_seen(story->second, cache) / page : 0);
+}
+
+// An error only if the upper bound of the blocks that a right host needs is below that of the
+// cache.
 std::optional<WrongPlan> RequestModel::check_shortage(const ScheduledStep& scheduled) const {
   const auto ends = ends_in(scheduled);
   for (std::size_t cache = 0; cache < kKinds; ++cache) {
     const auto kind = static_cast<Cache>(cache);
     if (!geometry_.has(kind)) continue;
-    const std::int64_t page = geometry_.pages[cache];
     std::int64_t needed = 1;  // block 0, which no request owns
-    for (const auto& [id, end] : ends) {
-      const auto story = stories_.find(id);
-      const bool frees = cache == 0 && geometry_.frees_window && story != stories_.end();
-      const std::int64_t first = frees ? first_seen(story->second, cache) / page : 0;
-      needed += (end / tokens_of_entry(cache) + page - 1) / page - first;
+    for (const auto& [id, end] : ends) needed += needed_blocks(id, end, cache);
+    // A prompt is filled by as many tokens at a time as a step has.
+    const bool fills = !scheduled.admitted.empty() || !scheduled.shared.empty();
+    if (cache > 0 && geometry_.frees(kind) && fills) {
+      needed += geometry_.max_tokens() / geometry_.pages[cache] + 1;
     }
     if (needed > geometry_.blocks(kind)) return std::nullopt;
   }

@@ -17,8 +17,8 @@
 
 namespace plumb::cases {
 
-// Contents of a slot: an entry of a request (the token at a position, or a numbered compressed
-// state), which depends on all tokens up to there.
+// Contents of a slot: an entry of a request (the token or the partial state at a position, or a
+// numbered compressed state), which depends on all tokens up to there.
 struct EntryTag {
   std::uint64_t digest = 0;  // of all tokens up to the entry; 0: slot never written
   std::uint64_t request = 0;
@@ -119,6 +119,9 @@ class RequestModel {
                         std::int64_t number) const;
   std::uint64_t digest_of(const Story& story, std::size_t cache, std::int64_t number) const;
   std::int64_t first_seen(const Story& story, std::size_t cache) const;
+  // Upper bound of the blocks that a right host needs for a request before and in a step that ends
+  // with `end` tokens of it.
+  std::int64_t needed_blocks(std::uint64_t request, std::int64_t end, std::size_t cache) const;
   // Block of the nearest earlier entry in the same page. -1: there is none.
   std::int64_t block_beside(const Story& story, std::size_t cache, std::int64_t number) const;
   // The request that still needs the entry now in this slot. nullptr: none, or it is the same

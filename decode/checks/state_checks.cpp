@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 
 namespace plumb::cases {
 
@@ -11,7 +12,7 @@ void check_state(WatchedStep& step) {
   const auto& blocks = step.twin.engine.memory().blocks();
   for (std::size_t b = 0; b < blocks.size(); ++b) {
     const std::byte* const first = blocks[b].address;
-    if (step.after[b] == step.before[b]) continue;
+    if (std::memcmp(step.after[b].data(), step.before[b].data(), blocks[b].bytes) == 0) continue;
     for (const ByteRange& gap : step.writers.untouched({first, first + blocks[b].bytes})) {
       const auto now = step.after[b].begin() + (gap.begin - first);
       const auto end = step.after[b].begin() + (gap.end - first);

@@ -114,37 +114,34 @@ void Engine::admit(std::uint64_t id, std::int64_t tokens, bool fills) {
     requests_.reserve(request, request.computed + chunk);
     plan_ = plan_step(geometry_, {{&request, chunk, true}}, chunk, {}, *policies_.inputs);
     send();
-    if (fills) fill_caches(id, chunk);
+    if (fills) fill_caches(id, chunk, Filled::everything);
     request.count(chunk);
     requests_.leave(request);
   }
 }
 
-void Engine::fill_caches(std::uint64_t request, std::int64_t tokens) {
+void Engine::fill_caches(std::uint64_t request, std::int64_t tokens, Filled filled) {
   call_.begin({.name = "earlier tokens", .tokens = tokens, .fills = true, .request = request});
-  model_->fill_caches(call_, inputs_, tokens);
+  model_->fill_caches(call_, inputs_, tokens, filled);
   if (!draft_) return;
   call_.begin({.name = "draft earlier tokens", .tokens = tokens, .fills = true});
-  draft_->fill_caches(call_, inputs_, tokens);
+  draft_->fill_caches(call_, inputs_, tokens, filled);
 }
 
 void Engine::admit_behind(std::uint64_t id, std::uint64_t other, std::int64_t tokens) {
-  const WindowGap gap = requests_.admit_behind(id, other, tokens);
-  if (policies_.requests->fills_gaps()) fill_gap(requests_.at(id), gap);
+  const WindowGaps gaps = requests_.admit_behind(id, other, tokens);
+  if (policies_.requests->fills_gaps()) fill_gaps(requests_.at(id), gaps);
 }
 
-// Fills entries of the window cache only: the request shares the compressed states of the other
-// one.
-void Engine::fill_gap(const Request& request, const WindowGap& gap) {
+// Fills the entries of the gaps only: the request shares all others with the other one.
+void Engine::fill_gaps(const Request& request, const WindowGaps& gaps) {
   Request part = request;
-  for (part.computed = gap.begin; part.computed < gap.end;) {
-    const std::int64_t chunk = std::min(gap.end - part.computed, geometry_.max_tokens());
+  for (part.computed = gaps.begin(); part.computed < gaps.end();) {
+    const std::int64_t chunk = std::min(gaps.end() - part.computed, geometry_.max_tokens());
     plan_ = plan_step(geometry_, {{&part, chunk, true}}, chunk, {}, *policies_.inputs);
-    for (const Cache cache : {Cache::c4a, Cache::c128a}) {
-      std::ranges::fill(plan_.slot_mapping[static_cast<std::size_t>(cache)], -1);
-    }
+    write_only(gaps, plan_);
     send();
-    fill_caches(request.id, chunk);
+    fill_caches(request.id, chunk, Filled::windows);
     part.computed += chunk;
   }
 }

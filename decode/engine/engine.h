@@ -46,13 +46,13 @@ class Engine {
   void admit(std::uint64_t request, std::int64_t tokens);
   // As admit, but writes no cache: the caller copies the entries.
   void admit_without_fill(std::uint64_t request, std::int64_t tokens);
-  // Adds a request that shares the blocks of the first `tokens` tokens of `other`. Window blocks
-  // that `other` has given back are allocated anew and filled. Throws std::invalid_argument unless
-  // these tokens fill whole blocks.
+  // Adds a request that shares the blocks of the first `tokens` tokens of `other`. Blocks of
+  // windows that `other` has given back are allocated anew and filled. Throws
+  // std::invalid_argument unless these tokens fill whole blocks.
   void admit_behind(std::uint64_t request, std::uint64_t other, std::int64_t tokens);
-  // As admit_behind, but does not fill the new window blocks: the caller copies their entries.
-  WindowGap admit_behind_without_fill(std::uint64_t request, std::uint64_t other,
-                                      std::int64_t tokens) {
+  // As admit_behind, but does not fill the new blocks: the caller copies their entries.
+  WindowGaps admit_behind_without_fill(std::uint64_t request, std::uint64_t other,
+                                       std::int64_t tokens) {
     return requests_.admit_behind(request, other, tokens);
   }
   void finish(std::uint64_t request);
@@ -114,8 +114,8 @@ class Engine {
  private:
   // fills = false: launches no kernel.
   void admit(std::uint64_t id, std::int64_t tokens, bool fills);
-  void fill_caches(std::uint64_t request, std::int64_t tokens);
-  void fill_gap(const Request& request, const WindowGap& gap);
+  void fill_caches(std::uint64_t request, std::int64_t tokens, Filled filled);
+  void fill_gaps(const Request& request, const WindowGaps& gaps);
   // Plans and sends the inputs of a step and builds its metadata, before a model runs.
   void prepare(const std::vector<Query>& queries, const ModelRunner::Dispatch& dispatch,
                const Padding& padding);

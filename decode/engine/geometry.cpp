@@ -5,6 +5,18 @@
 
 namespace plumb::device::decode {
 
+namespace {
+
+std::int64_t window_of(const Geometry& geometry, Cache cache) {
+  switch (cache) {
+    case Cache::c4a_partial: return kC4aWindow;
+    case Cache::c128a_partial: return kC128aWindow;
+    default: return geometry.window;
+  }
+}
+
+}  // namespace
+
 std::int64_t block_bytes(std::int64_t page) {
   constexpr std::int64_t kEntry = 584, kData = 576;
   return (page * kEntry + kData - 1) / kData * kData;
@@ -25,14 +37,37 @@ std::int64_t Geometry::blocks_per_request(Cache cache) const {
 }
 
 // Blocks that requests hold for `max_requests`, plus blocks for the tokens of one step (at most
-// max_tokens), plus block 0.
+// max_tokens), plus block 0. A window of W tokens lies in at most (W - 1) / page + 2 blocks. The
+// tokens of a step may begin one block more of each request's partial states.
 std::int64_t Geometry::blocks(Cache cache) const {
   std::int64_t of_request = blocks_per_request(cache), of_step = 0;
-  if (cache == Cache::window && frees_window) {
-    of_request = std::min(of_request, (window - 1) / pages[0] + 2);
-    of_step = max_tokens() / pages[0] + 1;
+  if (frees(cache)) {
+    const std::int64_t page = pages[static_cast<int>(cache)];
+    const std::int64_t begun = cache == Cache::window ? 0 : 1;
+    of_request = std::min(of_request, (window_of(*this, cache) - 1) / page + 2 + begun);
+    of_step = max_tokens() / page + 1;
   }
   return max_requests * of_request + of_step + 1;
+}
+
+bool Geometry::frees(Cache cache) const {
+  if (cache == Cache::window) return frees_window;
+  return has(cache) && (cache == Cache::c4a_partial || cache == Cache::c128a_partial);
+}
+
+std::int64_t Geometry::first_kept(Cache cache, std::int64_t computed) const {
+  if (!frees(cache)) return 0;
+  return std::max<std::int64_t>(computed - window_of(*this, cache) + 1, 0);
+}
+
+// The next compressed state ends with the group of token `computed`. Its window begins with this
+// group (C128A) or with the group before it (C4A).
+std::int64_t Geometry::first_read(Cache cache, std::int64_t computed) const {
+  switch (cache) {
+    case Cache::c4a_partial: return std::max<std::int64_t>(computed / kC4a * kC4a - kC4a, 0);
+    case Cache::c128a_partial: return computed / kC128a * kC128a;
+    default: return first_kept(cache, computed);
+  }
 }
 
 std::int64_t Geometry::attended_states(Attention kind) const {
@@ -51,6 +86,16 @@ std::int64_t Geometry::state_rows(Attention kind) const {
   }
 }
 
+namespace {
+
+// Blocks of the partial states in vLLM   [10.1].
+void add_partial_states(Geometry& g) {
+  g.pages[static_cast<int>(Cache::c4a_partial)] = 4;
+  g.pages[static_cast<int>(Cache::c128a_partial)] = 8;
+}
+
+}  // namespace
+
 Geometry small_geometry(std::int64_t max_requests, std::int64_t speculated,
                         std::int64_t max_batched_tokens) {
   Geometry g;
@@ -59,7 +104,7 @@ Geometry small_geometry(std::int64_t max_requests, std::int64_t speculated,
   g.heads = 1;
   g.q_lora = 64;
   g.index_heads = 4;
-  g.index_dim = 64;
+  g.index_dim = 128;
   g.top_k = 16;
   g.index_split = 32;
   g.experts = 16;
@@ -68,6 +113,7 @@ Geometry small_geometry(std::int64_t max_requests, std::int64_t speculated,
   g.pages[static_cast<int>(Cache::window)] = 8;
   g.pages[static_cast<int>(Cache::c4a)] = 4;
   g.pages[static_cast<int>(Cache::c128a)] = 1;
+  add_partial_states(g);
   g.max_requests = max_requests;
   g.max_context = 384;
   g.speculated = speculated;
@@ -140,6 +186,7 @@ Geometry production_geometry(std::int64_t max_requests, std::int64_t max_batched
   g.pages[static_cast<int>(Cache::window)] = 64;
   g.pages[static_cast<int>(Cache::c4a)] = 64;
   g.pages[static_cast<int>(Cache::c128a)] = 2;
+  add_partial_states(g);
   g.frees_window = true;
   g.max_context = (1024 + 128) * kC4a;
   g.max_batched_tokens = max_batched_tokens;

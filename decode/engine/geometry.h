@@ -17,10 +17,14 @@ enum class Architecture { v4, v32 };
 // (`c128a`). V3.2 layers have no window: `tokens` is the top-k of the whole context.
 enum class Attention { window, c4a, c128a, tokens };
 
-// Paged caches. Each has a block table of its own. An entry of `window` is one token. V3.2 keeps
-// its whole context in `window` and has no other cache.
-enum class Cache { window, c4a, c128a };
-inline constexpr int kCaches = 3;
+// Paged caches. Each has a block table of its own. An entry of `window` is one token, one of `c4a`
+// or `c128a` a compressed state. An entry of `c4a_partial` or `c128a_partial` is the partial state
+// of one token, from which the compressor makes compressed states. V3.2 keeps its whole context in
+// `window` and has no other cache.
+enum class Cache { window, c4a, c128a, c4a_partial, c128a_partial };
+inline constexpr int kCaches = 5;
+inline constexpr Cache kCompressed[] = {Cache::c4a, Cache::c128a};
+inline constexpr Cache kOfTokens[] = {Cache::window, Cache::c4a_partial, Cache::c128a_partial};
 
 // Layout of the candidate lists for V4's attention: ragged (packed, with an indptr), as on ROCm, or
 // dense (rows of equal width, with lengths), as FlashMLA takes them.
@@ -29,7 +33,9 @@ enum class Lists { ragged, dense };
 inline constexpr std::int64_t kHeadDim = 512, kRopeDim = 64, kStreams = 4;
 inline constexpr std::int64_t kIndexScaleBytes = 4;    // after an index key's codes   [5.4]
 inline constexpr std::int64_t kC4a = 4, kC128a = 128;  // tokens per compressed state
-inline constexpr std::int64_t kPrefillRequests = 4;    // per chunk of prefills   [2.8]
+// Tokens whose partial states are compressed into one state: two groups, one group   [10.1].
+inline constexpr std::int64_t kC4aWindow = 2 * kC4a, kC128aWindow = kC128a;
+inline constexpr std::int64_t kPrefillRequests = 4;  // per chunk of prefills   [2.8]
 
 // Bytes of a block of `page` tokens or states, 584 bytes each, rounded up to a multiple of the 576
 // bytes that hold the data of one entry [1.1].
@@ -48,8 +54,7 @@ struct Geometry {
   std::int64_t expert_groups = 0, kept_groups = 0;  // V3.2 only
   float routed_scaling = 1.5F;
   std::int64_t window = 0;
-  std::int64_t pages[kCaches] =
-      {};  // entries per block: tokens or compressed states; 0: no such cache
+  std::int64_t pages[kCaches] = {};  // entries per block; 0: no such cache
   // Whether V4's window blocks are given back once no later token sees them. The block table then
   // holds 0 there.
   bool frees_window = false;
@@ -76,6 +81,12 @@ struct Geometry {
     return state_rows(kind) + window + max_tokens();
   }
   bool has(Cache cache) const { return pages[static_cast<int>(cache)] != 0; }
+  // Whether blocks are given back once no later token reads them.
+  bool frees(Cache cache) const;
+  // First entry whose block is kept behind `computed` tokens: the window of the next token [10.1].
+  std::int64_t first_kept(Cache cache, std::int64_t computed) const;
+  // First entry that tokens from `computed` on read. A prefix hit needs no earlier ones.
+  std::int64_t first_read(Cache cache, std::int64_t computed) const;
   std::int64_t states() const { return max_context / index_ratio; }  // columns of the logits
   std::int64_t c128a_width() const { return max_context / kC128a; }  // c128a_max_compressed
 

@@ -55,6 +55,10 @@ struct PlanCounts {
   std::int64_t made = 0, kept = 0;
 };
 
+// What is filled outside of steps: all entries of the tokens, or only the entries of tokens,
+// without the compressed states that the tokens complete.
+enum class Filled { everything, windows };
+
 // A paged cache of one layer.
 struct CacheView {
   std::string name;
@@ -74,9 +78,10 @@ class Model {
                               const StepPlan& plan) = 0;
   // Segments of the step, in order. They are valid as long as the model.
   virtual std::vector<Segment> segments() = 0;
-  // Enqueues the cache writers of all layers for tokens whose forward pass is not run here: they
-  // write what earlier steps would have left at the slots of `inputs`.
-  virtual void fill_caches(const Caller& call, const StepInputs& inputs, std::int64_t tokens) = 0;
+  // Enqueues the cache writers of all layers for tokens of one request whose forward pass is not
+  // run here: they write what earlier steps would have left at the slots of `inputs`.
+  virtual void fill_caches(const Caller& call, const StepInputs& inputs, std::int64_t tokens,
+                           Filled filled) = 0;
   virtual PlanCounts plan_counts() const { return {}; }
   // The part in which the latest metadata made a plan that is kept. Nothing: it made none.
   virtual std::optional<StepPart> made_plan() const { return std::nullopt; }

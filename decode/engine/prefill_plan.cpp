@@ -51,7 +51,6 @@ PrefillInputs::PrefillInputs(const Geometry& geometry, EngineMemory& memory) {
   const auto integers = [&](std::int64_t count, const char* label) {
     return memory.allocate<std::int32_t>(count, label);
   };
-  state_counts[static_cast<int>(Cache::window)] = nullptr;
   state_counts[static_cast<int>(Cache::c4a)] = integers(requests, "c4a state counts");
   state_counts[static_cast<int>(Cache::c128a)] = integers(requests, "c128a state counts");
   key_offsets = integers(2 * requests, "key offsets");

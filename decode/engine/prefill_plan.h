@@ -32,7 +32,7 @@ struct PrefillChunk {
 
 struct PrefillPlan {
   std::vector<PrefillChunk> chunks;
-  std::vector<std::int32_t> state_counts[kCaches];  // [prefills] states per request; empty: window
+  std::vector<std::int32_t> state_counts[kCaches];  // [prefills] compressed states per request
   // Prefix sums of the keys of a chunk's requests, from 0, for one chunk after the other. Those of
   // chunk i begin at first_key_offset(i).
   std::vector<std::int32_t> key_offsets;
@@ -52,8 +52,8 @@ PrefillPlan plan_prefill(const std::vector<Query>& queries, std::int64_t ratio, 
 struct PrefillInputs {
   PrefillInputs(const Geometry& geometry, EngineMemory& memory);
 
-  std::int32_t* state_counts[kCaches];  // none for the window cache
-  std::int32_t* key_offsets;            // for each chunk, one more than it has requests
+  std::int32_t* state_counts[kCaches] = {};  // of compressed states only
+  std::int32_t* key_offsets;                 // for each chunk, one more than it has requests
   std::int32_t *starts, *ends;
 };
 

@@ -97,24 +97,36 @@ void Requests::share(const Request& from, std::int64_t tokens, Request& to) cons
   to.tokens.assign(from.tokens.begin(), from.tokens.begin() + tokens);
 }
 
-// Allocates window blocks that the request still sees and that it does not share (entry 0). They
-// are the first visible ones.
-WindowGap Requests::take_gap(Request& request) {
-  constexpr auto kWindow = static_cast<std::size_t>(Cache::window);
-  auto& blocks = request.blocks[kWindow];
-  const std::int64_t page = geometry_.pages[kWindow];
-  const std::int64_t seen = std::max<std::int64_t>(request.computed - geometry_.window + 1, 0);
-  WindowGap gap{seen / page * page, seen / page * page};
-  for (std::int64_t i = seen / page; i < std::ssize(blocks); ++i) {
+// Allocates blocks that the request still reads and that it does not share (entry 0). They are the
+// first ones that it reads.
+WindowGap Requests::take_gap(Request& request, Cache cache) {
+  const auto which = static_cast<std::size_t>(cache);
+  auto& blocks = request.blocks[which];
+  const std::int64_t page = geometry_.pages[which];
+  const std::int64_t first = geometry_.first_read(cache, request.computed) / page;
+  WindowGap gap{first * page, first * page};
+  for (std::int64_t i = first; i < std::ssize(blocks); ++i) {
     std::int32_t& block = blocks[static_cast<std::size_t>(i)];
     if (block != 0) break;
-    block = pools_[kWindow].take();
+    block = pools_[which].take();
     gap.end += page;
   }
   return gap;
 }
 
-WindowGap Requests::admit_behind(std::uint64_t id, std::uint64_t other, std::int64_t tokens) {
+std::int64_t WindowGaps::begin() const {
+  std::int64_t first = end();
+  for (const WindowGap& gap : of) first = gap.begin < gap.end ? std::min(first, gap.begin) : first;
+  return first;
+}
+
+std::int64_t WindowGaps::end() const {
+  std::int64_t last = 0;
+  for (const WindowGap& gap : of) last = gap.begin < gap.end ? std::max(last, gap.end) : last;
+  return last;
+}
+
+WindowGaps Requests::admit_behind(std::uint64_t id, std::uint64_t other, std::int64_t tokens) {
   Request to{.id = id, .computed = policy_.hit_tokens(geometry_, tokens)};
   share(at(other), tokens, to);
   Request& place = admit(id);
@@ -125,7 +137,11 @@ WindowGap Requests::admit_behind(std::uint64_t id, std::uint64_t other, std::int
     }
   }
   place = std::move(to);
-  return geometry_.frees_window ? take_gap(place) : WindowGap{};
+  WindowGaps gaps;
+  for (const Cache cache : kOfTokens) {
+    if (geometry_.frees(cache)) gaps.of[static_cast<int>(cache)] = take_gap(place, cache);
+  }
+  return gaps;
 }
 
 void Requests::adopt(const Requests& other) {
@@ -145,14 +161,20 @@ void Requests::finish(std::uint64_t id) {
 }
 
 void Requests::leave(Request& request) {
-  if (!geometry_.frees_window) return;
-  const std::int64_t seen = std::max<std::int64_t>(request.computed - geometry_.window + 1, 0);
-  const std::int64_t end = policy_.leaves_before(geometry_, seen);
-  auto& blocks = request.blocks[static_cast<int>(Cache::window)];
-  for (std::int64_t i = std::min(end / geometry_.pages[0], std::ssize(blocks)); i-- > 0;) {
+  for (const Cache cache : kOfTokens) {
+    if (geometry_.frees(cache)) leave(request, cache);
+  }
+}
+
+void Requests::leave(Request& request, Cache cache) {
+  const auto which = static_cast<std::size_t>(cache);
+  const std::int64_t end =
+      policy_.leaves_before(geometry_, cache, geometry_.first_kept(cache, request.computed));
+  auto& blocks = request.blocks[which];
+  for (std::int64_t i = std::min(end / geometry_.pages[which], std::ssize(blocks)); i-- > 0;) {
     std::int32_t& block = blocks[static_cast<std::size_t>(i)];
     if (block == 0) return;
-    pools_[static_cast<std::size_t>(Cache::window)].give_back(block);
+    pools_[which].give_back(block);
     if (policy_.forgets_left_blocks()) block = 0;
   }
 }

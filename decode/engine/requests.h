@@ -44,9 +44,19 @@ class BlockPool {
   std::vector<std::int32_t> free_, owners_;
 };
 
-// Entries [begin, end) of a request's window that a prefix hit did not find in shared blocks.
+// Entries [begin, end) that tokens of a request read and that a prefix hit did not find in shared
+// blocks.
 struct WindowGap {
   std::int64_t begin = 0, end = 0;
+  bool has(std::int64_t entry) const { return begin <= entry && entry < end; }
+};
+// By cache. Caches of compressed states have no gaps.
+struct WindowGaps {
+  WindowGap of[kCaches];
+  const WindowGap& operator[](Cache cache) const { return of[static_cast<int>(cache)]; }
+  // First token of a gap, and the token behind the last one. Both 0: there is no gap.
+  std::int64_t begin() const;
+  std::int64_t end() const;
 };
 
 class Requests {
@@ -55,10 +65,11 @@ class Requests {
 
   // Throws std::invalid_argument if the request exists already.
   Request& admit(std::uint64_t id);
-  // Adds a request that shares the blocks of the first `tokens` tokens of `other`. Window blocks
-  // that `other` has given back are allocated anew; returns the entries that the caller must fill.
-  // Throws std::invalid_argument unless these tokens fill whole blocks.
-  WindowGap admit_behind(std::uint64_t id, std::uint64_t other, std::int64_t tokens);
+  // Adds a request that shares the blocks of the first `tokens` tokens of `other`. Blocks that
+  // `other` has given back and that the request's tokens read are allocated anew; returns the
+  // entries that the caller must fill. Throws std::invalid_argument unless these tokens fill whole
+  // blocks.
+  WindowGaps admit_behind(std::uint64_t id, std::uint64_t other, std::int64_t tokens);
   // Copies all requests of another engine, with the block numbers that they own there.
   void adopt(const Requests& other);
   // Removes the request. Its blocks that no other request shares are the next to be handed out.
@@ -68,7 +79,7 @@ class Requests {
   const Request& at(std::uint64_t id) const { return requests_.at(id); }
   // Allocates blocks for the first `tokens` tokens of the request.
   void reserve(Request& request, std::int64_t tokens);
-  // Gives back blocks that lie before the window of the next token, if geometry.frees_window.
+  // Gives back blocks that lie before the window of the next token, in caches that free them.
   void leave(Request& request);
 
   std::int64_t blocks(Cache cache) const { return geometry_.blocks(cache); }
@@ -76,7 +87,8 @@ class Requests {
 
  private:
   void share(const Request& from, std::int64_t tokens, Request& to) const;
-  WindowGap take_gap(Request& request);
+  WindowGap take_gap(Request& request, Cache cache);
+  void leave(Request& request, Cache cache);
 
   const Geometry& geometry_;
   const RequestPolicy& policy_;

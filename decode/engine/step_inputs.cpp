@@ -9,35 +9,15 @@ namespace plumb::device::decode {
 
 namespace {
 
-constexpr std::int64_t kKeysPerRequest = std::int64_t{1} << 32;
-constexpr Cache kCompressed[] = {Cache::c4a, Cache::c128a};
-
-std::int64_t ratio_of(Cache cache) { return cache == Cache::c4a ? kC4a : kC128a; }
-
-std::int64_t key_of(const Request& request, std::int64_t i) {
-  return static_cast<std::int64_t>(request.id) * kKeysPerRequest + i;
-}
-
-// Plans the write of the compressed state that a token completes, if it is the last of its group.
-void plan_states(const Geometry& geometry, const Request& request, std::int64_t position,
-                 StepPlan& plan) {
-  for (const Cache cache : kCompressed) {
-    const auto which = static_cast<std::size_t>(cache);
-    const std::int64_t ratio = ratio_of(cache);
-    const bool completes = geometry.has(cache) && (position + 1) % ratio == 0;
-    const std::int64_t state = position / ratio;
-    plan.slot_mapping[which].push_back(completes ? request.slot(cache, state, geometry) : -1);
-    plan.state_keys[which].push_back(key_of(request, state));
-  }
-}
-
 void plan_token(const Geometry& geometry, const Request& request, std::int64_t position,
                 StepPlan& plan) {
   plan.token_keys.push_back(request.token(position));
   plan.next_token_keys.push_back(request.token(position + 1));
   plan.positions.push_back(position);
-  plan.slot_mapping[0].push_back(request.slot(Cache::window, position, geometry));
-  plan_states(geometry, request, position, plan);
+  for (const Cache cache : kOfTokens) {
+    if (!geometry.has(cache)) continue;
+    plan.slot_mapping[static_cast<int>(cache)].push_back(request.slot(cache, position, geometry));
+  }
   plan.state_lens.push_back(static_cast<std::int32_t>((position + 1) / geometry.index_ratio));
   plan.is_padding.push_back(0);
 }
@@ -47,6 +27,8 @@ void plan_request(const Geometry& geometry, const Query& query, StepPlan& plan) 
   for (std::int64_t i = 0; i < query.tokens; ++i) {
     plan_token(geometry, request, request.computed + i, plan);
   }
+  const auto row = static_cast<std::int32_t>(plan.seq_lens.size());
+  plan.token_to_req.resize(plan.positions.size(), row);
   plan.query_start_loc.push_back(static_cast<std::int32_t>(plan.positions.size()));
   plan.seq_lens.push_back(static_cast<std::int32_t>(query.seq_len()));
   for (int cache = 0; cache < kCaches; ++cache) {
@@ -110,9 +92,12 @@ void pad(const Geometry& geometry, const Padding& padding, const InputsPolicy& p
   plan.token_keys.resize(tokens, padding.token_key);
   plan.next_token_keys.resize(tokens, padding.token_key);
   plan.positions.resize(tokens, 0);
+  plan.token_to_req.resize(tokens, 0);
+  for (const Cache cache : kOfTokens) {
+    if (!geometry.has(cache)) continue;
+    plan.slot_mapping[static_cast<int>(cache)].resize(tokens, policy.padding_slot());
+  }
   for (int cache = 0; cache < kCaches; ++cache) {
-    plan.slot_mapping[cache].resize(tokens, policy.padding_slot());
-    if (cache > 0) plan.state_keys[cache].resize(tokens, padding.token_key);
     plan.block_tables[cache].resize(
         requests * static_cast<std::size_t>(geometry.blocks_per_request(static_cast<Cache>(cache))),
         padding.block);
@@ -150,6 +135,15 @@ StepPlan plan_step(const Geometry& geometry, const std::vector<Query>& queries,
   return plan;
 }
 
+void write_only(const WindowGaps& gaps, StepPlan& plan) {
+  for (const Cache cache : kOfTokens) {
+    auto& slots = plan.slot_mapping[static_cast<std::size_t>(cache)];
+    for (std::size_t i = 0; i < slots.size(); ++i) {
+      if (!gaps[cache].has(plan.positions[i])) slots[i] = -1;
+    }
+  }
+}
+
 StepInputs::StepInputs(const Geometry& geometry, EngineMemory& memory) : prefill(geometry, memory) {
   const std::int64_t tokens = geometry.max_tokens(), requests = geometry.max_requests;
   token_keys = memory.allocate<std::int64_t>(tokens, "token_keys");
@@ -157,14 +151,18 @@ StepInputs::StepInputs(const Geometry& geometry, EngineMemory& memory) : prefill
   positions = memory.allocate<std::int64_t>(tokens, "positions");
   draft_positions =
       geometry.drafter ? memory.allocate<std::int64_t>(tokens, "draft positions") : nullptr;
-  static constexpr const char* kNames[kCaches] = {"window", "c4a", "c128a"};
+  token_to_req = memory.allocate<std::int32_t>(tokens, "token_to_req");
+  static constexpr const char* kNames[kCaches] = {"window", "c4a", "c128a", "c4a partial",
+                                                  "c128a partial"};
   for (int cache = 0; cache < kCaches; ++cache) {
-    const std::string name = kNames[cache];
-    slot_mapping[cache] = memory.allocate<std::int64_t>(tokens, name + " slot_mapping");
-    state_keys[cache] =
-        cache > 0 ? memory.allocate<std::int64_t>(tokens, name + " state_keys") : nullptr;
     block_tables[cache] = memory.allocate<std::int32_t>(
-        requests * geometry.blocks_per_request(static_cast<Cache>(cache)), name + " block_table");
+        requests * geometry.blocks_per_request(static_cast<Cache>(cache)),
+        std::string(kNames[cache]) + " block_table");
+  }
+  for (const Cache cache : kOfTokens) {
+    const int which = static_cast<int>(cache);
+    slot_mapping[which] =
+        memory.allocate<std::int64_t>(tokens, std::string(kNames[which]) + " slot_mapping");
   }
   query_start_loc = memory.allocate<std::int32_t>(requests + 1, "query_start_loc");
   seq_lens = memory.allocate<std::int32_t>(requests, "seq_lens");
@@ -180,6 +178,7 @@ std::vector<Transfer> transfers(const StepPlan& plan, const StepInputs& inputs,
       transfer("token_keys", inputs.token_keys, plan.token_keys),
       transfer("next_token_keys", inputs.next_token_keys, plan.next_token_keys),
       transfer("positions", inputs.positions, plan.positions),
+      transfer("token_to_req", inputs.token_to_req, plan.token_to_req),
       transfer("query_start_loc", inputs.query_start_loc, plan.query_start_loc),
       transfer("seq_lens", inputs.seq_lens, plan.seq_lens),
       transfer("state_lens", inputs.state_lens, plan.state_lens),
@@ -201,10 +200,11 @@ std::vector<Transfer> transfers(const StepPlan& plan, const StepInputs& inputs,
     table.bytes = table.bytes * static_cast<std::size_t>(rows) /
                   static_cast<std::size_t>(std::max<std::int64_t>(plan.requests, 1));
     all.push_back(table);
-    if (cache == 0) continue;
-    all.push_back(transfer("state_keys", inputs.state_keys[cache], plan.state_keys[cache]));
-    all.push_back(transfer("state_counts", inputs.prefill.state_counts[cache],
-                           plan.prefill.state_counts[cache]));
+  }
+  for (const Cache cache : kCompressed) {
+    const int which = static_cast<int>(cache);
+    all.push_back(transfer("state_counts", inputs.prefill.state_counts[which],
+                           plan.prefill.state_counts[which]));
   }
   std::erase_if(all, [](const Transfer& one) { return one.bytes == 0; });
   return all;

@@ -29,8 +29,9 @@ struct StepPlan {
   std::vector<std::int64_t> token_keys;       // request and position, for the embedding
   std::vector<std::int64_t> next_token_keys;  // token_keys of each token's successor
   std::vector<std::int64_t> positions;
-  std::vector<std::int64_t> slot_mapping[kCaches];  // slot of token or completed state
-  std::vector<std::int64_t> state_keys[kCaches];    // key of the state that the token completes
+  // Slots of the tokens. Empty for compressed states: the device computes their slots.
+  std::vector<std::int64_t> slot_mapping[kCaches];
+  std::vector<std::int32_t> token_to_req;  // row of each token's request; padding: 0
   std::vector<std::int32_t> query_start_loc, seq_lens;
   std::vector<std::int32_t> block_tables[kCaches];  // [requests, blocks of a request]
   std::vector<std::int32_t> state_lens;             // entries that the indexer may score   [4.6]
@@ -67,6 +68,10 @@ StepPlan plan_step(const Geometry& geometry, const std::vector<Query>& queries,
                    std::int64_t padded_tokens, const Padding& padding, const InputsPolicy& policy,
                    Padded padded = Padded::tokens_and_requests);
 
+// Takes the slots of all entries outside of the gaps from a plan, so that its tokens write the
+// entries of the gaps only.
+void write_only(const WindowGaps& gaps, StepPlan& plan);
+
 // Device arrays for a StepPlan, large enough for max_tokens and max_requests.
 struct StepInputs {
   StepInputs(const Geometry& geometry, EngineMemory& memory);
@@ -74,9 +79,9 @@ struct StepInputs {
   std::int64_t* token_keys;
   std::int64_t* next_token_keys;
   std::int64_t* positions;
-  std::int64_t* draft_positions;  // positions for the drafter; nullptr without one
-  std::int64_t* slot_mapping[kCaches];
-  std::int64_t* state_keys[kCaches];  // none for the window cache
+  std::int64_t* draft_positions;             // positions for the drafter; nullptr without one
+  std::int64_t* slot_mapping[kCaches] = {};  // none for compressed states
+  std::int32_t* token_to_req;
   std::int32_t* query_start_loc;
   std::int32_t* seq_lens;
   std::int32_t* block_tables[kCaches];

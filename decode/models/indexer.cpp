@@ -172,7 +172,7 @@ void Indexer::rank_prefill(const StepContext& step, const Layer& layer, std::siz
                 .max_seqlen_k = 0,
                 .clean_logits = 0,
                 .q_dialect = dialect_,
-                .k_dialect = dialect_,
+                .k_dialect = layer.cache.dialect,
                 .stream = nullptr});
   step.call("top_k_per_row_prefill", layer.place.with("top-k").in_chunk(number),
             plumb_top_k_per_row_prefill_params{.logits = space_.logits,

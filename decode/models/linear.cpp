@@ -12,13 +12,15 @@ namespace plumb::device::decode {
 namespace {
 
 // Indexed by Projection. The words are part of the seed: a changed word changes the matrix.
-constexpr std::array<std::string_view, 12> kIdentities{"q projection",
+constexpr std::array<std::string_view, 14> kIdentities{"q projection",
                                                        "kv projection",
                                                        "rope key projection",
                                                        "head projection",
                                                        "index q projection",
                                                        "index key projection",
                                                        "index weights projection",
+                                                       "state projection",
+                                                       "index state projection",
                                                        "output projection",
                                                        "router projection",
                                                        "experts",
@@ -43,16 +45,22 @@ std::uint64_t seed_of(const CallPlace& place, Projection projection) {
 
 void linear(const StepContext& step, const CallPlace& place, Projection projection, const void* in,
             std::int64_t in_columns, void* out, std::int64_t out_columns, plumb_format out_format) {
-  step.call("linear_map", place,
-            plumb_linear_map_params{.in = in,
-                                    .out = out,
-                                    .rows = step.tokens,
-                                    .in_columns = in_columns,
-                                    .out_columns = out_columns,
-                                    .in_format = PLUMB_BF16,
-                                    .out_format = out_format,
-                                    .seed = seed_of(place, projection),
-                                    .stream = nullptr});
+  linear(step.call, step.tokens, place, projection, in, in_columns, out, out_columns, out_format);
+}
+
+void linear(const Caller& call, std::int64_t rows, const CallPlace& place, Projection projection,
+            const void* in, std::int64_t in_columns, void* out, std::int64_t out_columns,
+            plumb_format out_format) {
+  call("linear_map", place,
+       plumb_linear_map_params{.in = in,
+                               .out = out,
+                               .rows = rows,
+                               .in_columns = in_columns,
+                               .out_columns = out_columns,
+                               .in_format = PLUMB_BF16,
+                               .out_format = out_format,
+                               .seed = seed_of(place, projection),
+                               .stream = nullptr});
 }
 
 }  // namespace plumb::device::decode

@@ -18,6 +18,8 @@ enum class Projection {
   index_q,
   index_key,
   index_weights,
+  state,
+  index_state,
   output,
   router,
   experts,
@@ -30,5 +32,9 @@ enum class Projection {
 void linear(const StepContext& step, const CallPlace& place, Projection projection, const void* in,
             std::int64_t in_columns, void* out, std::int64_t out_columns,
             plumb_format out_format = PLUMB_BF16);
+// As above, for the rows [0, rows), also outside of a step.
+void linear(const Caller& call, std::int64_t rows, const CallPlace& place, Projection projection,
+            const void* in, std::int64_t in_columns, void* out, std::int64_t out_columns,
+            plumb_format out_format);
 
 }  // namespace plumb::device::decode

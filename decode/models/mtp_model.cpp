@@ -37,8 +37,9 @@ void MtpModel::build_metadata(const Caller& call, const StepInputs& inputs, cons
   layers_.build_metadata(call, inputs, plan);
 }
 
-void MtpModel::fill_caches(const Caller& call, const StepInputs& inputs, std::int64_t tokens) {
-  layers_.fill_caches(call, inputs, tokens);
+void MtpModel::fill_caches(const Caller& call, const StepInputs& inputs, std::int64_t tokens,
+                           Filled filled) {
+  layers_.fill_caches(call, inputs, tokens, filled);
 }
 
 std::vector<Segment> MtpModel::segments() {

@@ -105,7 +105,8 @@ void V32Model::embed(const StepContext& step) {
                                   .stream = nullptr});
 }
 
-void V32Model::fill_caches(const Caller& call, const StepInputs& inputs, std::int64_t tokens) {
+void V32Model::fill_caches(const Caller& call, const StepInputs& inputs, std::int64_t tokens,
+                           Filled /*filled*/) {
   for (std::size_t i = 0; i < geometry_.layers.size(); ++i) {
     const auto make = [&](const char* name, std::uint16_t* out, std::int64_t columns,
                           std::uint64_t seed) {

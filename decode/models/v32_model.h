@@ -29,7 +29,8 @@ class V32Model final : public Model {
   ModelTraits traits() const override;
   void build_metadata(const Caller& call, const StepInputs& inputs, const StepPlan& plan) override;
   std::vector<Segment> segments() override;
-  void fill_caches(const Caller& call, const StepInputs& inputs, std::int64_t tokens) override;
+  void fill_caches(const Caller& call, const StepInputs& inputs, std::int64_t tokens,
+                   Filled filled) override;
   std::vector<CacheView> caches() const override;
   PlanCounts plan_counts() const override { return metadata_.counts(); }
   std::optional<StepPart> made_plan() const override { return metadata_.made_plan(); }

@@ -15,7 +15,7 @@ namespace plumb::device::decode {
 
 namespace {
 
-constexpr std::uint64_t kStateSeed = 12, kV4IndexKeySeed = 13;
+constexpr std::uint64_t kKvSeed = 12, kInputSeed = 13;
 
 }  // namespace
 
@@ -62,17 +62,25 @@ void V4Layers::project(const StepContext& step, std::size_t i) {
   if (g.layers[i] == Attention::c4a) prepare_indexer(step, i);
 }
 
-void V4Layers::fill_caches(const Caller& call, const StepInputs& inputs, std::int64_t tokens) {
-  const CacheWrite step{call, inputs, tokens};
+void V4Layers::fill_caches(const Caller& call, const StepInputs& inputs, std::int64_t tokens,
+                           Filled filled) {
+  const CacheWrite step{call, inputs, tokens, filled};
+  if (filled == Filled::everything) compressed_slots_.build(call, inputs, tokens, 1);
   for (std::size_t i = 0; i < geometry_.layers.size(); ++i) {
-    step.call("seeded_rows", place(i, "earlier tokens"),
-              plumb_seeded_rows_params{.keys = step.inputs.token_keys,
-                                       .out = space_.kv_normed,
-                                       .rows = step.tokens,
-                                       .columns = kHeadDim,
-                                       .seed = kStateSeed + 100 * i,
-                                       .stream = nullptr});
+    const auto make = [&](const char* name, std::uint16_t* out, std::int64_t columns,
+                          std::uint64_t seed) {
+      call("seeded_rows", place(i, name),
+           plumb_seeded_rows_params{.keys = inputs.token_keys,
+                                    .out = out,
+                                    .rows = tokens,
+                                    .columns = columns,
+                                    .seed = seed + 100 * i,
+                                    .stream = nullptr});
+    };
+    make("earlier kv", space_.kv_normed, kHeadDim, kKvSeed);
     write_window(step, i);
+    if (geometry_.layers[i] == Attention::window) continue;
+    make("earlier inputs", space_.layer_input, geometry_.hidden, kInputSeed);
     write_states(step, i);
   }
 }
@@ -86,47 +94,6 @@ void V4Layers::write_window(const CacheWrite& step, std::size_t i) {
                                                      .kv_row_stride = kHeadDim,
                                                      .stream = nullptr,
                                                      .amax_floor = kAmaxFloor});
-}
-
-// Placeholder for the compressor: a state is a function of its request and number only.
-void V4Layers::write_states(const CacheWrite& step, std::size_t i) {
-  if (geometry_.layers[i] == Attention::window) return;
-  const Cache which = compressed_cache(geometry_.layers[i]);
-  const auto index = static_cast<std::size_t>(which);
-  const auto make = [&](const char* name, std::uint16_t* out, std::int64_t columns,
-                        std::uint64_t seed) {
-    step.call("seeded_rows", place(i, name),
-              plumb_seeded_rows_params{.keys = step.inputs.state_keys[index],
-                                       .out = out,
-                                       .rows = step.tokens,
-                                       .columns = columns,
-                                       .seed = seed + 100 * i,
-                                       .stream = nullptr});
-  };
-  make("compressed states", space_.states, kHeadDim, kStateSeed);
-  step.call(
-      "quantize_and_insert_k_cache", place(i, "compressed cache insert"),
-      plumb_quantize_and_insert_k_cache_params{.kv = space_.states,
-                                               .slot_mapping = step.inputs.slot_mapping[index],
-                                               .cache = written_cache(i, which),
-                                               .tokens = step.tokens,
-                                               .kv_row_stride = kHeadDim,
-                                               .stream = nullptr,
-                                               .amax_floor = kAmaxFloor});
-  if (which != Cache::c4a) return;
-  make("index keys", space_.index_keys, geometry_.index_dim, kV4IndexKeySeed);
-  step.call("indexer_k_quant_and_cache", place(i, "index cache insert"),
-            plumb_indexer_k_quant_and_cache_params{.k = space_.index_keys,
-                                                   .slot_mapping = step.inputs.slot_mapping[index],
-                                                   .cache = indexer_cache(i),
-                                                   .tokens = step.tokens,
-                                                   .k_row_stride = geometry_.index_dim,
-                                                   .head_dim = geometry_.index_dim,
-                                                   .quant_block_size = geometry_.index_dim,
-                                                   .scale_form = PLUMB_SCALE_POWER_OF_TWO,
-                                                   .shuffled = 0,
-                                                   .stream = nullptr,
-                                                   .amax_floor = kAmaxFloor});
 }
 
 void V4Layers::prepare_indexer(const StepContext& step, std::size_t i) {
@@ -237,7 +204,7 @@ plumb_paged_cache V4Layers::indexer_cache(std::size_t layer) const {
           .block_stride_bytes = page * (geometry_.index_dim + kIndexScaleBytes),
           .num_blocks = requests_.blocks(Cache::c4a),
           .page = page,
-          .dialect = dialect_};
+          .dialect = PLUMB_E4M3FN};
 }
 
 std::vector<CacheView> V4Layers::caches() const {
@@ -246,11 +213,20 @@ std::vector<CacheView> V4Layers::caches() const {
     const auto add = [&](const char* name, Cache which, const plumb_paged_cache& cache) {
       all.push_back({layer_name(i, name), which, cache.data, cache.page, cache.block_stride_bytes});
     };
+    const auto add_partial = [&](const char* name, const PartialStateLayout& states,
+                                 std::uint8_t* data) {
+      const std::int64_t page = geometry_.pages[static_cast<int>(states.cache)];
+      all.push_back({layer_name(i, name), states.cache, data, page, page * states.row_bytes()});
+    };
+    const Attention kind = geometry_.layers[i];
     add("window cache", Cache::window, written_cache(i, Cache::window));
-    if (geometry_.layers[i] == Attention::window) continue;
-    const Cache which = compressed_cache(geometry_.layers[i]);
+    if (kind == Attention::window) continue;
+    const Cache which = compressed_cache(kind);
     add("compressed cache", which, written_cache(i, which));
-    if (which == Cache::c4a) add("indexer cache", which, indexer_cache(i));
+    add_partial("partial states", partial_states(kind), caches_[i].partial);
+    if (kind != Attention::c4a) continue;
+    add("indexer cache", which, indexer_cache(i));
+    add_partial("index partial states", index_partial_states(geometry_), caches_[i].index_partial);
   }
   return all;
 }

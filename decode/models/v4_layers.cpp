@@ -40,6 +40,7 @@ V4Layers::V4Layers(const Geometry& geometry, FirstMix first, bool drafts, const 
       scratch_(*site.policies.scratch),
       temporaries_(site.temporaries),
       metadata_(make_metadata(geometry, site)),
+      compressed_slots_(geometry, site.memory),
       weights_(geometry, first, site.device, site.stream, site.memory, site.seed),
       space_(geometry, site.memory),
       prefill_(geometry, site.memory),
@@ -58,15 +59,20 @@ LayerCaches V4Layers::allocate_caches(std::size_t i, EngineMemory& memory) const
                                          layer_name(i, name));
   };
   const auto page = [&](Cache which) { return geometry_.pages[static_cast<int>(which)]; };
-  LayerCaches caches{allocate(Cache::window, block_bytes(page(Cache::window)), "window cache"),
-                     nullptr, nullptr};
+  LayerCaches caches{allocate(Cache::window, block_bytes(page(Cache::window)), "window cache")};
   const Attention kind = geometry_.layers[i];
   if (kind == Attention::window) return caches;
   const Cache which = compressed_cache(kind);
   caches.compressed = allocate(which, block_bytes(page(which)), "compressed cache");
+  const auto allocate_partial = [&](const PartialStateLayout& states, const char* name) {
+    return allocate(states.cache, page(states.cache) * states.row_bytes(), name);
+  };
+  caches.partial = allocate_partial(partial_states(kind), "partial states");
   if (kind == Attention::c4a) {
     const std::int64_t bytes = page(Cache::c4a) * (geometry_.index_dim + kIndexScaleBytes);
     caches.indexer = allocate(Cache::c4a, bytes, "indexer cache");
+    caches.index_partial =
+        allocate_partial(index_partial_states(geometry_), "index partial states");
   }
   return caches;
 }
@@ -84,6 +90,7 @@ std::string V4Layers::layer_name(std::size_t layer, const char* what) const {
 
 void V4Layers::build_metadata(const Caller& call, const StepInputs& inputs, const StepPlan& plan) {
   metadata_->build(call, inputs, plan);
+  compressed_slots_.build(call, inputs, plan.attended, plan.requests);
   const auto& layers = geometry_.layers;
   if (std::ranges::find(layers, Attention::c4a) == layers.end()) return;
   indexer_.build_schedule(call, inputs, plan);

@@ -6,6 +6,8 @@
 // both together. Seeded linear maps stand between the ops that plumb judges.
 #pragma once
 
+#include <plumb/ops/compressor.h>
+
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -15,6 +17,7 @@
 #include "decode/engine/memory.h"
 #include "decode/engine/model.h"
 #include "decode/engine/model_site.h"
+#include "decode/metadata/compressed_slots.h"
 #include "decode/metadata/ragged_metadata.h"
 #include "decode/models/indexer.h"
 #include "decode/models/prefill_workspace.h"
@@ -30,10 +33,23 @@ Cache compressed_cache(Attention kind);  // of a layer that is not Attention::wi
 
 // The paged caches of one layer.
 struct LayerCaches {
-  std::uint8_t* window;      // [blocks, block_bytes(page)]
-  std::uint8_t* compressed;  // C4A and C128A layers: same layout
-  std::uint8_t* indexer;     // C4A layers: [blocks, page * (index_dim + 4)]
+  std::uint8_t* window;                   // [blocks, block_bytes(page)]
+  std::uint8_t* compressed = nullptr;     // C4A and C128A layers: same layout
+  std::uint8_t* indexer = nullptr;        // C4A layers: [blocks, page * (index_dim + 4)]
+  std::uint8_t* partial = nullptr;        // partial states of `compressed`: see PartialStateLayout
+  std::uint8_t* index_partial = nullptr;  // partial states of `indexer`
 };
+
+// Partial states of a compressor, fp32 [blocks, page, 2 * width]. Those of the states and of the
+// indexer's keys of a layer have the same slots.
+struct PartialStateLayout {
+  Cache cache;  // of the block table and the slots
+  std::int64_t ratio, head_dim, overlap;
+  std::int64_t width() const { return (1 + overlap) * head_dim; }
+  std::int64_t row_bytes() const { return 2 * width() * static_cast<std::int64_t>(sizeof(float)); }
+};
+PartialStateLayout partial_states(Attention kind);                  // C4A and C128A layers
+PartialStateLayout index_partial_states(const Geometry& geometry);  // C4A layers
 
 // Streams between two sublayers, with the factors that add a sublayer's result to them.
 struct Residual {
@@ -48,7 +64,8 @@ class V4Layers {
   V4Layers(const Geometry& geometry, FirstMix first, bool drafts, const ModelSite& site);
 
   void build_metadata(const Caller& call, const StepInputs& inputs, const StepPlan& plan);
-  void fill_caches(const Caller& call, const StepInputs& inputs, std::int64_t tokens);
+  void fill_caches(const Caller& call, const StepInputs& inputs, std::int64_t tokens,
+                   Filled filled);
 
   // Mixes before the first layer. A model calls one of these two before the segments below.
   void mix_broadcast(const StepContext& step, const std::uint16_t* embeds);
@@ -76,9 +93,25 @@ class V4Layers {
     const Caller& call;
     const StepInputs& inputs;
     std::int64_t tokens;
+    Filled written = Filled::everything;
   };
   void write_window(const CacheWrite& step, std::size_t layer);
+  // The compressor (v4_compressor.cpp): saves the partial states of the tokens, then writes the
+  // compressed states and index keys that the tokens complete.
   void write_states(const CacheWrite& step, std::size_t layer);
+  void compress(const CacheWrite& step, std::size_t layer);
+  void compress_index(const CacheWrite& step, std::size_t layer);
+  // Arguments that both compressors of a layer have in common.
+  struct CompressorCall {
+    PartialStateLayout states;
+    std::uint8_t* data;  // of the partial states
+    const float* kv_score;
+    const CompressorTensors& weights;
+  };
+  void save(const CacheWrite& step, const CallPlace& place, const CompressorCall& of) const;
+  plumb_compress_norm_rope_insert_params compression(const CacheWrite& step,
+                                                     const CompressorCall& of) const;
+  plumb_state_cache state_cache(const PartialStateLayout& states, std::uint8_t* data) const;
   void prepare_indexer(const StepContext& step, std::size_t layer);
   void run_indexer(const StepContext& step, std::size_t layer);
   void attend(const StepContext& step, std::size_t layer);
@@ -118,6 +151,7 @@ class V4Layers {
   const ScratchPolicy& scratch_;
   CachingAllocator& temporaries_;
   std::unique_ptr<DenseMetadata> metadata_;
+  CompressedSlots compressed_slots_;
   Weights weights_;
   Workspace space_;
   PrefillWorkspace prefill_;

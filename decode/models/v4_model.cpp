@@ -20,8 +20,9 @@ void V4Model::build_metadata(const Caller& call, const StepInputs& inputs, const
   layers_.build_metadata(call, inputs, plan);
 }
 
-void V4Model::fill_caches(const Caller& call, const StepInputs& inputs, std::int64_t tokens) {
-  layers_.fill_caches(call, inputs, tokens);
+void V4Model::fill_caches(const Caller& call, const StepInputs& inputs, std::int64_t tokens,
+                          Filled filled) {
+  layers_.fill_caches(call, inputs, tokens, filled);
 }
 
 std::vector<Segment> V4Model::segments() {

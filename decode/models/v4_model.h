@@ -18,7 +18,8 @@ class V4Model final : public Model {
   ModelTraits traits() const override;
   void build_metadata(const Caller& call, const StepInputs& inputs, const StepPlan& plan) override;
   std::vector<Segment> segments() override;
-  void fill_caches(const Caller& call, const StepInputs& inputs, std::int64_t tokens) override;
+  void fill_caches(const Caller& call, const StepInputs& inputs, std::int64_t tokens,
+                   Filled filled) override;
   std::vector<CacheView> caches() const override { return layers_.caches(); }
   const std::uint16_t* out() const override { return layers_.space().out; }
   const std::uint16_t* final_streams() const override { return layers_.final_streams(); }

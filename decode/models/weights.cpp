@@ -74,6 +74,23 @@ MixTensors mix_weights(Uploader& upload, const Geometry& g, std::int64_t columns
           upload.bf16(g.hidden, 1, 0.25, name + " norm")};
 }
 
+CompressorTensors compressor_weights(Uploader& upload, std::int64_t ratio, std::int64_t width,
+                                     std::int64_t columns, const std::string& name) {
+  return {upload.floats(ratio * width, 0, 1, name + " ape"),
+          upload.bf16(columns, 1, 0.25, name + " norm")};
+}
+
+void add_compressors(Uploader& upload, const Geometry& g, Attention kind, const std::string& name,
+                     LayerWeights& layer) {
+  if (kind == Attention::c128a) {
+    layer.compressor = compressor_weights(upload, kC128a, kHeadDim, kHeadDim, name + " compressor");
+  }
+  if (kind != Attention::c4a) return;
+  layer.compressor = compressor_weights(upload, kC4a, 2 * kHeadDim, kHeadDim, name + " compressor");
+  layer.index_compressor =
+      compressor_weights(upload, kC4a, 2 * g.index_dim, g.index_dim, name + " index compressor");
+}
+
 std::vector<float> angles(std::int64_t positions) {
   constexpr std::int64_t kHalf = kRopeDim / 2;
   std::vector<float> table;
@@ -105,6 +122,7 @@ Weights::Weights(const Geometry& g, FirstMix first, Device& device, Stream strea
          .kv_norm = upload.bf16_with_dead_columns(kHeadDim, 1, 0.25, name + " kv_norm"),
          .attn_sink = upload.floats(g.heads, 0, 1, name + " attn_sink"),
          .router_bias = upload.floats(g.experts, 0, 0.125, name + " router bias")});
+    add_compressors(upload, g, g.layers[i], name, layers.back());
   }
   cos_sin = upload.upload(angles(g.max_context), "cos_sin");
   const double spread = 3 / std::sqrt(static_cast<double>(kStreams * g.hidden));

@@ -24,12 +24,20 @@ struct MixTensors {
   std::uint16_t* norm;  // bf16 [hidden]
 };
 
+// Weights of a compressor, whose window has `width` channels per token.
+struct CompressorTensors {
+  float* ape = nullptr;           // [tokens per state, width]
+  std::uint16_t* norm = nullptr;  // bf16 [channels of a compressed state]
+};
+
 struct LayerWeights {
   MixTensors attention, ffn;
   std::uint16_t* q_norm;   // bf16 [q_lora]
   std::uint16_t* kv_norm;  // bf16 [512]
   float* attn_sink;        // [heads]
   float* router_bias;      // [experts]
+  // Of the compressed states (C4A and C128A layers), and of the indexer's keys (C4A layers).
+  CompressorTensors compressor, index_compressor;
 };
 
 // Input of the mix before the first layer: one row that all streams share, or four streams.

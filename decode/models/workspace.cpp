@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "decode/models/workspace.h"
 
+#include <algorithm>
+
 #include "decode/models/weights.h"
 
 namespace plumb::device::decode {
@@ -29,8 +31,11 @@ Workspace::Workspace(const Geometry& g, EngineMemory& memory) {
   kv_normed = bf16(kHeadDim, "kv_normed");
   q_heads = bf16(g.heads * kHeadDim, "q_heads");
   q = bf16(g.heads * kHeadDim, "q");
-  states = bf16(kHeadDim, "states");
-  index_keys = bf16(g.index_dim, "index_keys");
+  const bool compresses =
+      std::ranges::any_of(g.layers, [](Attention kind) { return kind != Attention::window; });
+  // Rows of C4A. Those of C128A are shorter.
+  state_kv_score = f32(compresses ? 4 * kHeadDim : 0, "state kv_score");
+  index_kv_score = f32(compresses ? 4 * g.index_dim : 0, "index kv_score");
   index_q = bf16(g.index_heads * g.index_dim, "index_q");
   index_weights = bf16(g.index_heads, "index_weights");
   index_q_codes =

@@ -25,12 +25,13 @@ struct Workspace {
   float *partial_mixes, *partial_square_sums;  // fp32 [splits, tokens, 24] and [splits, tokens]
   std::uint16_t *q_latent, *kv_latent;         // bf16 [tokens, q_lora] and [tokens, 512]
   std::uint16_t *q_normed, *kv_normed;
-  std::uint16_t *q_heads, *q;                           // bf16 [tokens, heads, 512]
-  std::uint16_t* states;                                // bf16 [tokens, 512]
-  std::uint16_t *index_keys, *index_q, *index_weights;  // bf16
-  std::uint8_t* index_q_codes;                          // fp8 [tokens, index_heads, index_dim]
-  float *index_scales, *logits;  // fp32 [tokens, index_heads], [tokens, states]
-  std::int32_t* top_k;           // [tokens, top_k]
+  std::uint16_t *q_heads, *q;  // bf16 [tokens, heads, 512]
+  // fp32 [tokens, 2 * width]: kv, then scores; of the compressor of states and that of index keys.
+  float *state_kv_score, *index_kv_score;
+  std::uint16_t *index_q, *index_weights;  // bf16
+  std::uint8_t* index_q_codes;             // fp8 [tokens, index_heads, index_dim]
+  float *index_scales, *logits;            // fp32 [tokens, index_heads], [tokens, states]
+  std::int32_t* top_k;                     // [tokens, top_k]
   Ragged c4a;
   std::int32_t* c4a_lens;
   std::uint16_t* attention;  // bf16 [tokens, heads, 512]

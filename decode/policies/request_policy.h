@@ -30,9 +30,10 @@ class RequestPolicy {
   // Whether window entries that a prefix hit does not find are computed again. False: their blocks
   // are allocated but keep old contents.
   virtual bool fills_gaps() const { return true; }
-  // Window blocks that end before this position are given back. `seen`: first position that the
-  // window still sees.
-  virtual std::int64_t leaves_before(const Geometry& /*geometry*/, std::int64_t seen) const {
+  // Blocks that end before this position are given back. `seen`: first position that the window of
+  // the cache still sees.
+  virtual std::int64_t leaves_before(const Geometry& /*geometry*/, Cache /*cache*/,
+                                     std::int64_t seen) const {
     return seen;
   }
   // Whether a request forgets a block that left its window. False: the block is given back a second

@@ -23,7 +23,7 @@ namespace {
 // Weights. No call writes them, so they are read from their place instead of being copied.
 bool is_constant(std::string_view tensor) {
   static const std::set<std::string_view> names{
-      "fn",       "scale",     "base",      "norm_weight", "weight",       "bias",
+      "fn",       "scale",     "base",      "norm_weight", "weight",       "bias",        "ape",
       "q_weight", "kv_weight", "attn_sink", "cos_sin",     "enorm_weight", "hnorm_weight"};
   return names.contains(tensor);
 }

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "decode/recording/placeholder_references.h"
 
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <functional>
 
 #include "device/kernels/placeholders/placeholder_kernels.h"
 
@@ -56,9 +58,10 @@ class RowPlaceholder : public PlaceholderReference {
   Expectations expect(const TensorSet& tensors) const override {
     const HostTensor& out = tensors.at("out");
     HostTensor expected(out.spec());
-    for (std::int64_t row = 0; row < rows_; ++row) {
-      for (std::int64_t column = 0; column < out_columns_; ++column) {
-        const float value = element(tensors.at("in"), row, column);
+    for (std::int64_t column = 0; column < out_columns_; ++column) {
+      const Element element = element_of(tensors.at("in"), column);
+      for (std::int64_t row = 0; row < rows_; ++row) {
+        const float value = element(row);
         // NaN payloads are unspecified: any NaN matches.
         const bool any = std::isnan(value) && std::isnan(number(out, row, column));
         store(any ? number(out, row, column) : value, row, column, expected);
@@ -68,7 +71,9 @@ class RowPlaceholder : public PlaceholderReference {
   }
 
  protected:
-  virtual float element(const HostTensor& in, std::int64_t row, std::int64_t column) const = 0;
+  // The elements of an output column, by row.
+  using Element = std::function<float(std::int64_t row)>;
+  virtual Element element_of(const HostTensor& in, std::int64_t column) const = 0;
   virtual const char* wrong() const = 0;
 
   const void *in_ = nullptr, *out_ = nullptr;
@@ -96,16 +101,23 @@ class LinearMap final : public RowPlaceholder {
   }
 
  private:
-  float element(const HostTensor& in, std::int64_t row, std::int64_t column) const override {
-    float sum = 0;
-    for (std::int64_t term = 0; term < 4; ++term) {
+  Element element_of(const HostTensor& in, std::int64_t column) const override {
+    struct Term {
+      std::int64_t from = 0;
+      float factor = 0;
+    };
+    std::array<Term, 4> terms;
+    for (std::size_t term = 0; term < terms.size(); ++term) {
       const std::uint64_t bits =
-          mixed(seed_ + mixed(static_cast<std::uint64_t>(4 * column + term)));
-      const auto from = static_cast<std::int64_t>(bits % static_cast<std::uint64_t>(in_columns_));
-      const float half = number(in, row, from) / 2;
-      sum += bits >> 63 != 0 ? -half : half;
+          mixed(seed_ + mixed(4 * static_cast<std::uint64_t>(column) + term));
+      terms[term] = {static_cast<std::int64_t>(bits % static_cast<std::uint64_t>(in_columns_)),
+                     bits >> 63 != 0 ? -0.5F : 0.5F};
     }
-    return sum;
+    return [&in, terms](std::int64_t row) {
+      float sum = 0;
+      for (const Term& term : terms) sum += term.factor * number(in, row, term.from);
+      return sum;
+    };
   }
   const char* wrong() const override { return "is not a linear map of its input"; }
 };
@@ -127,13 +139,15 @@ class SeededRows final : public RowPlaceholder {
   }
 
  private:
-  float element(const HostTensor& in, std::int64_t row, std::int64_t column) const override {
-    const auto key = static_cast<std::uint64_t>(*in.row<std::int64_t>(row));
-    const std::uint64_t bits =
-        mixed(seed_ + mixed(key + mixed(static_cast<std::uint64_t>(column) + 1)));
-    std::int64_t sum = -131070;
-    for (std::uint64_t rest = bits; rest != 0; rest >>= 16) sum += rest & 0xffff;
-    return static_cast<float>(sum) / 32768;
+  Element element_of(const HostTensor& in, std::int64_t column) const override {
+    const std::uint64_t of_column = mixed(static_cast<std::uint64_t>(column) + 1);
+    return [&in, of_column, seed = seed_](std::int64_t row) {
+      const auto key = static_cast<std::uint64_t>(*in.row<std::int64_t>(row));
+      const std::uint64_t bits = mixed(seed + mixed(key + of_column));
+      std::int64_t sum = -131070;
+      for (std::uint64_t rest = bits; rest != 0; rest >>= 16) sum += rest & 0xffff;
+      return static_cast<float>(sum) / 32768;
+    };
   }
   const char* wrong() const override { return "is not made of its keys"; }
 };

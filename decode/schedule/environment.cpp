@@ -40,13 +40,33 @@ void copy_blocks(const device::decode::Request& request, const WatchedEngine& fr
   }
 }
 
-// A request with only the window blocks that a prefix hit did not find.
+// Copies the caches of partial states whole. While a prompt is filled, its requests give back blocks
+// that still hold its entries, and the engines would differ there.
+void copy_partial_states(const WatchedEngine& from, WatchedEngine& to) {
+  const auto& geometry = from.engine.geometry();
+  const auto sources = from.engine.caches(), targets = to.engine.caches();
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    const device::decode::Cache cache = sources[i].cache;
+    if (cache == device::decode::Cache::window || !geometry.frees(cache)) continue;
+    std::vector<std::uint8_t> copy(
+        static_cast<std::size_t>(geometry.blocks(cache) * sources[i].block_bytes));
+    from.device->copy(copy.data(), sources[i].data, copy.size(), from.engine.stream());
+    to.device->copy(targets[i].data, copy.data(), copy.size(), to.engine.stream());
+  }
+}
+
+// A request with only the blocks that a prefix hit did not find.
 device::decode::Request part_of(const device::decode::Request& request,
-                                const device::decode::WindowGap& gap, std::int64_t page) {
-  constexpr int kWindow = static_cast<int>(device::decode::Cache::window);
+                                const device::decode::WindowGaps& gaps,
+                                const device::decode::Geometry& geometry) {
   device::decode::Request part;
-  const auto first = request.blocks[kWindow].begin();
-  part.blocks[kWindow].assign(first + gap.begin / page, first + gap.end / page);
+  for (const device::decode::Cache cache : device::decode::kOfTokens) {
+    if (!geometry.has(cache)) continue;
+    const auto which = static_cast<std::size_t>(cache);
+    const std::int64_t page = geometry.pages[which];
+    const auto first = request.blocks[which].begin();
+    part.blocks[which].assign(first + gaps[cache].begin / page, first + gaps[cache].end / page);
+  }
   return part;
 }
 
@@ -64,13 +84,16 @@ void let_requests_change(const ScheduledStep& scheduled, const WatchedEngine& ch
                          WatchedEngine& watched) {
   for (const std::uint64_t id : scheduled.finished) watched.engine.finish(id);
   for (const SharedPrefix& one : scheduled.shared) {
-    const auto gap = watched.engine.admit_behind_without_fill(one.request, one.other, one.tokens);
-    const auto page = watched.engine.geometry().pages[0];
-    copy_blocks(part_of(changed.engine.request(one.request), gap, page), changed, watched);
+    const auto gaps = watched.engine.admit_behind_without_fill(one.request, one.other, one.tokens);
+    const auto& request = changed.engine.request(one.request);
+    copy_blocks(part_of(request, gaps, watched.engine.geometry()), changed, watched);
   }
   for (const auto& [id, tokens] : scheduled.admitted) {
     watched.engine.admit_without_fill(id, tokens);
     copy_blocks(changed.engine.request(id), changed, watched);
+  }
+  if (!scheduled.shared.empty() || !scheduled.admitted.empty()) {
+    copy_partial_states(changed, watched);
   }
 }
 

@@ -10,6 +10,7 @@
 #include <stdexcept>
 
 #include "cases/tensors/fill.h"
+#include "decode/checks/model_entries.h"
 #include "decode/metadata/v32_metadata.h"
 #include "decode/schedule/kept_schedule.h"
 
@@ -126,12 +127,10 @@ class Planner {
   // Smallest number of tokens that fills whole blocks in every cache.
   std::int64_t whole_blocks() const {
     using device::decode::Cache;
-    std::int64_t tokens = geometry_.pages[0];
-    if (geometry_.has(Cache::c4a)) {
-      tokens = std::lcm(tokens, geometry_.pages[1] * device::decode::kC4a);
-    }
-    if (geometry_.has(Cache::c128a)) {
-      tokens = std::lcm(tokens, geometry_.pages[2] * device::decode::kC128a);
+    std::int64_t tokens = 1;
+    for (std::size_t cache = 0; cache < device::decode::kCaches; ++cache) {
+      if (!geometry_.has(static_cast<Cache>(cache))) continue;
+      tokens = std::lcm(tokens, geometry_.pages[cache] * tokens_of_entry(cache));
     }
     return tokens;
   }

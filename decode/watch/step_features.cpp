@@ -71,6 +71,8 @@ void FeatureCounter::come(const ScheduledStep& scheduled, Happened& now) {
 void FeatureCounter::note_blocks(std::uint64_t id, const Tables& tables, Happened& now) {
   SeenRequest& seen = seen_[id];
   for (std::size_t cache = 0; cache < kCaches; ++cache) {
+    // Blocks of partial states always come and go.
+    if (cache > 0 && geometry_.frees(static_cast<Cache>(cache))) continue;
     const auto &table = tables[cache], &before = seen.tables[cache];
     for (std::size_t i = 0; i < table.size(); ++i) {
       const std::int32_t old = i < before.size() ? before[i] : 0;

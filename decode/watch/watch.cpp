@@ -73,6 +73,8 @@ class Watcher {
       }
       result.findings = step.findings.all();
       if (hook) hook(step);
+      memory_before_ = std::move(step.before);
+      memory_after_ = std::move(step.after);
       next = last + 1;
     }
     result.features = features_.counts();
@@ -103,7 +105,7 @@ class Watcher {
     }
     const bool renews = renews_at(step.findings.step());
     if (renews) fresh_ = fresh_results(scheduled.front(), setup_, plain_);
-    step.before = snapshot(twin_);
+    step.before = snapshot(twin_, std::move(memory_before_));
     earlier_.clear();
     for (const ScheduledStep& one : scheduled) {
       if (&one != &scheduled.front()) {
@@ -122,7 +124,7 @@ class Watcher {
       add_parts(twin_.engine.parts(), step.parts);
     }
     for (WatchedEngine* watched : all()) watched->device->synchronize();
-    step.after = snapshot(twin_);
+    step.after = snapshot(twin_, std::move(memory_after_));
     is_as_new_ = !renews || live_results(plain_) == fresh_;
   }
 
@@ -243,6 +245,7 @@ class Watcher {
   device::decode::GraphMode mode_;
   std::int64_t in_flight_;
   WatchedEngine plain_, twin_, eager_, other_;
+  Snapshot memory_before_, memory_after_;  // of the step before
   RequestModel model_;
   std::vector<CacheFill> fills_;  // fills for requests that came before this step
   FeatureCounter features_;

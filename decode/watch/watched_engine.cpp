@@ -85,13 +85,15 @@ void add_parts(const StepSegments::Parts& step, StepSegments::Parts& to) {
   }
 }
 
-Snapshot snapshot(const WatchedEngine& watched) {
-  Snapshot all;
-  for (const auto& block : watched.engine.memory().blocks()) {
-    all.emplace_back(block.bytes);
-    watched.device->copy(all.back().data(), block.address, block.bytes, watched.engine.stream());
+Snapshot snapshot(const WatchedEngine& watched, Snapshot memory) {
+  const auto& blocks = watched.engine.memory().blocks();
+  memory.resize(blocks.size());
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    memory[i].resize(blocks[i].bytes);
+    watched.device->copy(memory[i].data(), blocks[i].address, blocks[i].bytes,
+                         watched.engine.stream());
   }
-  return all;
+  return memory;
 }
 
 }  // namespace plumb::cases

@@ -73,6 +73,7 @@ void add_parts(const device::decode::StepSegments::Parts& step,
 
 // Contents of an engine's memory, block by block.
 using Snapshot = std::vector<std::vector<std::byte>>;
-Snapshot snapshot(const WatchedEngine& watched);
+// `memory`: an earlier snapshot of the engine, whose memory is used again.
+Snapshot snapshot(const WatchedEngine& watched, Snapshot memory = {});
 
 }  // namespace plumb::cases

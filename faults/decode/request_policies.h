@@ -34,9 +34,9 @@ struct GapNotFilled final : RequestPolicy {
   bool fills_gaps() const override { return false; }
 };
 struct WindowEndsABlockEarly final : RequestPolicy {
-  std::int64_t leaves_before(const device::decode::Geometry& geometry,
+  std::int64_t leaves_before(const device::decode::Geometry& geometry, device::decode::Cache cache,
                              std::int64_t seen) const override {
-    return seen + geometry.pages[0];
+    return cache == device::decode::Cache::window ? seen + geometry.pages[0] : seen;
   }
 };
 struct LeftBlocksKept final : RequestPolicy {
@@ -131,10 +131,10 @@ struct DrafterGetsTheCurrentToken final : RequestPolicy {
     plan.next_token_keys = plan.token_keys;
   }
 };
-// A compressed state is written one token late: with the token after its last one.
+// A partial state goes to the slot of the token behind its own.
 struct StateSlotsOneTokenLate final : RequestPolicy {
   void revise(const device::decode::Geometry&, const StepPlan&, StepPlan& plan) const override {
-    auto& slots = plan.slot_mapping[static_cast<std::size_t>(device::decode::Cache::c4a)];
+    auto& slots = plan.slot_mapping[static_cast<std::size_t>(device::decode::Cache::c4a_partial)];
     std::rotate(slots.begin(), slots.begin() + (plan.live_tokens - 1),
                 slots.begin() + plan.live_tokens);
   }

@@ -293,8 +293,8 @@ class OneSegment final : public device::decode::Model {
   std::vector<device::decode::Segment> segments() override {
     return {{.name = "only", .run = [this](const auto&) { run_(); }}};
   }
-  void fill_caches(const device::decode::Caller&, const device::decode::StepInputs&,
-                   std::int64_t) override {}
+  void fill_caches(const device::decode::Caller&, const device::decode::StepInputs&, std::int64_t,
+                   device::decode::Filled) override {}
   std::vector<device::decode::CacheView> caches() const override { return {}; }
   const std::uint16_t* out() const override { return nullptr; }
 

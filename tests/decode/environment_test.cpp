@@ -57,9 +57,9 @@ TEST(StepEnvironment, CachesOfNewRequestsAreCopied) {
   }
 }
 
-// After a prefix hit, window blocks that the other request has given back are filled again by the
-// engine that computes, and copied by the engine that does not. Blocks of compressed states are
-// shared.
+// After a prefix hit, blocks of the windows that the other request has given back are filled again
+// by the engine that computes, and copied by the engine that does not: those of the attention, and
+// one of the partial states that C4A compresses next. Blocks of compressed states are shared.
 TEST(StepEnvironment, AWindowThatAPrefixHitDoesNotFindIsFilledAgain) {
   constexpr std::uint64_t kOther = 2;
   constexpr std::int64_t kPrefix = 128;
@@ -69,18 +69,22 @@ TEST(StepEnvironment, AWindowThatAPrefixHitDoesNotFindIsFilledAgain) {
   const ScheduledStep first{.admitted = {{kOther, kTokens}}};
   const ScheduledStep hit{.shared = {{kId, kOther, kPrefix}}};
   let_requests_change(first, computes.engine);
-  let_requests_change(hit, computes.engine);
   for (WatchedEngine* watched : {&copies, &untouched})
     let_requests_change(first, computes, *watched);
+  let_requests_change(hit, computes.engine);
   let_requests_change(hit, computes, copies);
-  const auto gap = untouched.engine.admit_behind_without_fill(kId, kOther, kPrefix);
-  EXPECT_EQ(gap.begin, 112);
-  EXPECT_EQ(gap.end, kPrefix);
+  using device::decode::Cache;
+  const auto gaps = untouched.engine.admit_behind_without_fill(kId, kOther, kPrefix);
+  EXPECT_EQ(gaps[Cache::window].begin, 112);
+  EXPECT_EQ(gaps[Cache::c4a_partial].begin, 124);
+  EXPECT_EQ(gaps.begin(), 112);
+  EXPECT_EQ(gaps.end(), kPrefix);
   const auto &here = computes.engine.request(kId), &there = computes.engine.request(kOther);
   EXPECT_TRUE(std::ranges::equal(here.blocks[1], std::span(there.blocks[1]).first(8)));
   const auto caches = computes.engine.caches();
   for (std::size_t cache = 0; cache < caches.size(); ++cache) {
-    if (caches[cache].cache != device::decode::Cache::window) continue;
+    const auto& gap = gaps[caches[cache].cache];
+    if (gap.begin == gap.end) continue;
     EXPECT_TRUE(hold_the_same(computes, copies, cache)) << cache;
     EXPECT_FALSE(hold_the_same(computes, untouched, cache)) << cache << ": nothing was written";
   }

@@ -25,9 +25,10 @@ using device::decode::RequestPolicy;
 using device::decode::Requests;
 using device::decode::Scheduled;
 using device::decode::StepPlan;
-using device::decode::WindowGap;
+using device::decode::WindowGaps;
 
 constexpr std::size_t kC4a = static_cast<std::size_t>(Cache::c4a);
+constexpr std::size_t kPartial = static_cast<std::size_t>(Cache::c4a_partial);
 
 // Bookkeeping of requests as in an engine, and the model that checks it. No device is needed.
 struct Host {
@@ -57,17 +58,21 @@ struct Host {
     return model->change({.admitted = {{id, tokens}}}, fills);
   }
 
-  // Admits behind another request. Window blocks that were given back are filled again, unless
-  // fills_gap is false.
+  // The plan that fills the gaps of a prefix hit.
+  StepPlan fill(Request request, const WindowGaps& gaps) {
+    request.computed = gaps.begin();
+    StepPlan plan = fill(request, gaps.end() - gaps.begin());
+    write_only(gaps, plan);
+    return plan;
+  }
+
+  // Admits behind another request. Blocks of windows that were given back are filled again, unless
+  // fills_gaps is false.
   std::optional<WrongPlan> come_behind(std::uint64_t id, std::uint64_t other, std::int64_t tokens,
-                                       bool fills_gap = true) {
-    const WindowGap gap = requests->admit_behind(id, other, tokens);
+                                       bool fills_gaps = true) {
+    const WindowGaps gaps = requests->admit_behind(id, other, tokens);
     std::vector<CacheFill> fills;
-    if (fills_gap && gap.end > gap.begin) {
-      Request part = requests->at(id);
-      part.computed = gap.begin;
-      fills.push_back({id, fill(part, gap.end - gap.begin)});
-    }
+    if (fills_gaps && gaps.end() > 0) fills.push_back({id, fill(requests->at(id), gaps)});
     return model->change({.shared = {{id, other, tokens}}}, fills);
   }
 
@@ -155,12 +160,12 @@ std::vector<ChangedPlan> changed_plans() {
        "request 2 in row 1 has length 133, expected 132: the request has no more tokens",
        add(&StepPlan::seq_lens, 1, 1)},
       {"seq_lens", "has length 131", add(&StepPlan::seq_lens, 1, -1)},
-      {"state_keys", "c4a state 5 of request 1 is made of",
-       [](StepPlan& p) { ++p.state_keys[kC4a][3]; }},
-      {"slot_mapping", "does not complete c4a state 5",
-       [](StepPlan& p) { p.slot_mapping[kC4a][2] = p.slot_mapping[kC4a][3]; }},
+      {"token_to_req", "position 130 of request 2 in row 1 belongs to row 2, expected 1",
+       add(&StepPlan::token_to_req, 4, 1)},
+      {"slot_mapping", "c4a partial state 22 of request 1 (row 0) is written to slot",
+       [](StepPlan& p) { p.slot_mapping[kPartial][2] = p.slot_mapping[kPartial][3]; }},
       {"slot_mapping", "but the block table gives slot",
-       [](StepPlan& p) { p.slot_mapping[kC4a][3] = -1; }},
+       [](StepPlan& p) { p.slot_mapping[kPartial][3] = -1; }},
       {"slot_mapping", "position 21 of request 1 (row 0) is written to slot",
        [](StepPlan& p) { ++p.slot_mapping[0][1]; }},
       {"block_tables", "the call reads slot 0, which holds nothing",
@@ -169,6 +174,10 @@ std::vector<ChangedPlan> changed_plans() {
        [](StepPlan& p) { std::swap(p.block_tables[0][1], p.block_tables[0][2]); }},
       {"block_tables", "c4a state 0 of request 1",
        [](StepPlan& p) { p.block_tables[kC4a][0] = p.block_tables[kC4a][1]; }},
+      {"block_tables", "c4a partial state 16 of request 1 (row 0) lies in slot",
+       [](StepPlan& p) { p.block_tables[kPartial][4] = p.block_tables[kPartial][3]; }},
+      {"block release", "the block of c4a partial state 16 of request 1 (row 0) was given back",
+       [](StepPlan& p) { p.block_tables[kPartial][4] = 0; }},
       {"prefill plan", "request 3 in row 2 gathers states: 4, expected 3",
        [](StepPlan& p) { ++p.prefill.state_counts[kC4a][0]; }},
       {"prefill plan", "has its first key at 1", [](StepPlan& p) { ++p.prefill.key_offsets[0]; }},
@@ -293,10 +302,9 @@ TEST(RequestModel, AWindowThatAHitDoesNotFindHasToBeFilled) {
 TEST(RequestModel, AHitThatFillsOtherTokensIsNamed) {
   Host host(true);
   EXPECT_FALSE(host.come(1, 200));
-  const WindowGap gap = host.requests->admit_behind(2, 1, 128);
+  const WindowGaps gaps = host.requests->admit_behind(2, 1, 128);
   Request part = host.requests->at(2);
-  part.computed = gap.begin;
-  StepPlan plan = host.fill(part, gap.end - gap.begin);
+  StepPlan plan = host.fill(part, gaps);
   plan.token_keys[0] += 1;
   const ScheduledStep hit{.shared = {{2, 1, 128}}};
   EXPECT_EQ(part_of(RequestModel(*host.model).change(hit, {{2, plan}})), "token_keys");
@@ -315,7 +323,8 @@ TEST(RequestModel, ABlockThatIsStillNeededIsNoOthers) {
   before.reserve(other, 20);
   const auto wrong = host.model->change({.admitted = {{3, 20}}}, {{3, host.fill(other, 20)}});
   EXPECT_EQ(part_of(wrong), "block release");
-  EXPECT_NE(wrong->text.find("where request 2 still needs c4a state 0"), std::string::npos)
+  EXPECT_NE(wrong->text.find("where request 2 still needs c128a partial state 0"),
+            std::string::npos)
       << wrong->text;
 }
 
