@@ -53,8 +53,8 @@ void check_cache(const CacheView& cache, WatchedStep& step) {
   }
   for (std::int64_t block = 0; block * bytes < std::ssize(after); ++block) {
     const std::int64_t begin = block * bytes;
-    if (std::memcmp(after.data() + begin, before.data() + begin,
-                    static_cast<std::size_t>(bytes)) == 0) {
+    if (std::memcmp(after.data() + begin, before.data() + begin, static_cast<std::size_t>(bytes)) ==
+        0) {
       continue;
     }
     if (owned.contains(block)) continue;

@@ -109,6 +109,7 @@ class CallChecks {
     check_top_k(call);
     check_candidates(call);
     check_kernel_plan(call);
+    check_compressed_slots(call);
     return judge(call, part);
   }
 
@@ -122,6 +123,15 @@ class CallChecks {
     auto wrong = wrong_kernel_plan(call, plan(), twin.engine.geometry(), twin.device->properties());
     if (!wrong) return;
     step_.findings.add(Detector::metadata, step_.calls, wrong->op, call.place.name, wrong->text);
+  }
+
+  // Of a step whose tokens read no metadata, the slots are those of an earlier step.
+  void check_compressed_slots(const Recording& call) {
+    if (call.op != "compress_norm_rope_insert" || plan().attended == 0) return;
+    const auto wrong = wrong_compressed_slot(call, plan(), step_.twin.engine.geometry());
+    if (!wrong) return;
+    step_.findings.add(Detector::metadata, step_.calls, "compressed_slot_mapping", call.place.name,
+                       *wrong);
   }
 
   void check_conventions(const Recording& call) {

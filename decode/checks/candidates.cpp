@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "decode/checks/cache_checks.h"
+
 namespace plumb::cases {
 
 namespace {
@@ -157,6 +159,21 @@ std::optional<WrongTopK> wrong_top_k(const CallRecorder::CallRecording& reader,
                                                 "after them",
                                                 first + row, states)};
     }
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> wrong_compressed_slot(const CallRecorder::CallRecording& compression,
+                                                 const StepPlan& plan, const Geometry& geometry) {
+  const Cache cache =
+      kind_of(compression.place, geometry) == Attention::c4a ? Cache::c4a : Cache::c128a;
+  const HostTensor& slots = compression.tensors.at("slot_mapping");
+  for (std::int64_t token = 0; token < slots.elements(); ++token) {
+    const std::int64_t wanted = compressed_slot(plan, geometry, cache, token);
+    const std::int64_t got = slots.data<std::int64_t>()[token];
+    if (got == wanted) continue;
+    return fmt::format("token {}{} is given slot {} for the state that it completes, expected {}",
+                       token, token < plan.live_tokens ? "" : " (padding)", got, wanted);
   }
   return std::nullopt;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Checks the slots that attention reads against the block tables of the requests. No single op can
-// check this, because each takes its lists as given.
+// Checks the slots that attention reads and that the compressor writes against the block tables of
+// the requests. No single op can check this, because each takes its lists as given.
 #pragma once
 
 #include <optional>
@@ -29,5 +29,12 @@ struct WrongTopK {
 std::optional<WrongTopK> wrong_top_k(const CallRecorder::CallRecording& reader,
                                      const device::decode::StepPlan& plan,
                                      const device::decode::Geometry& geometry);
+
+// Checks the slots of compressed states that a call of compress_norm_rope_insert is given: those of
+// the states that live tokens complete, and -1 for all other tokens and for padding. Returns a line
+// about the first wrong one.
+std::optional<std::string> wrong_compressed_slot(const CallRecorder::CallRecording& compression,
+                                                 const device::decode::StepPlan& plan,
+                                                 const device::decode::Geometry& geometry);
 
 }  // namespace plumb::cases

@@ -129,8 +129,11 @@ void Engine::fill_caches(std::uint64_t request, std::int64_t tokens, Filled fill
 }
 
 void Engine::admit_behind(std::uint64_t id, std::uint64_t other, std::int64_t tokens) {
-  const WindowGaps gaps = requests_.admit_behind(id, other, tokens);
-  if (policies_.requests->fills_gaps()) fill_gaps(requests_.at(id), gaps);
+  WindowGaps gaps = requests_.admit_behind(id, other, tokens);
+  for (const Cache cache : kOfTokens) {
+    if (!policies_.requests->fills_gap(cache)) gaps.of[static_cast<int>(cache)] = {};
+  }
+  fill_gaps(requests_.at(id), gaps);
 }
 
 // Fills the entries of the gaps only: the request shares all others with the other one.

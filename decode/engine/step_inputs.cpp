@@ -178,7 +178,6 @@ std::vector<Transfer> transfers(const StepPlan& plan, const StepInputs& inputs,
       transfer("token_keys", inputs.token_keys, plan.token_keys),
       transfer("next_token_keys", inputs.next_token_keys, plan.next_token_keys),
       transfer("positions", inputs.positions, plan.positions),
-      transfer("token_to_req", inputs.token_to_req, plan.token_to_req),
       transfer("query_start_loc", inputs.query_start_loc, plan.query_start_loc),
       transfer("seq_lens", inputs.seq_lens, plan.seq_lens),
       transfer("state_lens", inputs.state_lens, plan.state_lens),
@@ -187,6 +186,9 @@ std::vector<Transfer> transfers(const StepPlan& plan, const StepInputs& inputs,
       transfer("packed_state_lens", inputs.packed_state_lens, plan.packed_state_lens),
       transfer("first keys", inputs.prefill.starts, plan.prefill.starts),
       transfer("ends of keys", inputs.prefill.ends, plan.prefill.ends)};
+  if (policy.sends_token_to_req(sent)) {
+    all.push_back(transfer("token_to_req", inputs.token_to_req, plan.token_to_req));
+  }
   if (policy.sends_key_offsets(sent)) {
     all.push_back(transfer("key_offsets", inputs.prefill.key_offsets, plan.prefill.key_offsets));
   }

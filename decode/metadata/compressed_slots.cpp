@@ -14,8 +14,9 @@ const char* name_of_slots(Cache cache) { return cache == Cache::c4a ? "c4a slots
 
 }  // namespace
 
-CompressedSlots::CompressedSlots(const Geometry& geometry, EngineMemory& memory)
-    : geometry_(geometry) {
+CompressedSlots::CompressedSlots(const Geometry& geometry, const CompressorPolicy& policy,
+                                 EngineMemory& memory)
+    : geometry_(geometry), policy_(policy) {
   for (const Cache cache : kCompressed) {
     const Attention kind = cache == Cache::c4a ? Attention::c4a : Attention::c128a;
     if (std::ranges::find(geometry.layers, kind) == geometry.layers.end()) continue;
@@ -38,7 +39,7 @@ void CompressedSlots::build(const Caller& call, const StepInputs& inputs, std::i
              .compressed_slots = slots_[which],
              .tokens = tokens,
              .requests = requests,
-             .buffer_tokens = geometry_.max_tokens(),
+             .buffer_tokens = policy_.written_slots(tokens, geometry_.max_tokens()),
              .ratio = cache == Cache::c4a ? kC4a : kC128a,
              .page = geometry_.pages[which],
              .block_table_row_stride = geometry_.blocks_per_request(cache),

@@ -10,12 +10,13 @@
 #include "decode/engine/geometry.h"
 #include "decode/engine/memory.h"
 #include "decode/engine/step_inputs.h"
+#include "decode/policies/compressor_policies.h"
 
 namespace plumb::device::decode {
 
 class CompressedSlots {
  public:
-  CompressedSlots(const Geometry& geometry, EngineMemory& memory);
+  CompressedSlots(const Geometry& geometry, const CompressorPolicy& policy, EngineMemory& memory);
 
   // Computes the slots of the first `tokens` tokens in each cache of compressed states that a layer
   // has. All rows behind them get -1: a captured step has more rows than some of its replays.
@@ -26,6 +27,7 @@ class CompressedSlots {
 
  private:
   const Geometry& geometry_;
+  const CompressorPolicy& policy_;
   std::int64_t* slots_[kCaches] = {};
 };
 

@@ -56,7 +56,8 @@ void V4Layers::project(const StepContext& step, std::size_t i) {
                                               .out_head_stride = kHeadDim,
                                               .eps = kEps,
                                               .stream = nullptr});
-  const CacheWrite writer{step.call, step.inputs, step.tokens};
+  const CacheWrite writer{step.call, step.inputs, step.tokens,
+                          compressor_policy_.compresses(g.layers[i], step.plan)};
   write_window(writer, i);
   write_states(writer, i);
   if (g.layers[i] == Attention::c4a) prepare_indexer(step, i);
@@ -64,7 +65,7 @@ void V4Layers::project(const StepContext& step, std::size_t i) {
 
 void V4Layers::fill_caches(const Caller& call, const StepInputs& inputs, std::int64_t tokens,
                            Filled filled) {
-  const CacheWrite step{call, inputs, tokens, filled};
+  const CacheWrite step{call, inputs, tokens, filled == Filled::everything};
   if (filled == Filled::everything) compressed_slots_.build(call, inputs, tokens, 1);
   for (std::size_t i = 0; i < geometry_.layers.size(); ++i) {
     const auto make = [&](const char* name, std::uint16_t* out, std::int64_t columns,

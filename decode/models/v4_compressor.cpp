@@ -31,8 +31,10 @@ void V4Layers::compress(const CacheWrite& step, std::size_t i) {
   linear(step.call, step.tokens, place(i, "state projection"), Projection::state,
          space_.layer_input, geometry_.hidden, space_.state_kv_score, 2 * of.states.width(),
          PLUMB_F32);
-  save(step, place(i, "partial states"), of);
-  if (step.written == Filled::windows) return;
+  const auto save_all = [&] { save(step, place(i, "partial states"), of); };
+  const bool saves_first = compressor_policy_.saves_first();
+  if (saves_first) save_all();
+  if (!step.compresses) return;
   const Cache to = compressed_cache(kind);
   plumb_compress_norm_rope_insert_params params = compression(step, of);
   params.kv_slot_mapping = compressed_slots_.of(to);
@@ -41,6 +43,7 @@ void V4Layers::compress(const CacheWrite& step, std::size_t i) {
   params.floor = PLUMB_COMPRESSED_FLOOR_AMAX;
   params.pad = PLUMB_PAD_ZERO;
   step.call("compress_norm_rope_insert", place(i, "compressed states"), params);
+  if (!saves_first) save_all();
 }
 
 void V4Layers::compress_index(const CacheWrite& step, std::size_t i) {
@@ -50,7 +53,7 @@ void V4Layers::compress_index(const CacheWrite& step, std::size_t i) {
          space_.layer_input, geometry_.hidden, space_.index_kv_score, 2 * of.states.width(),
          PLUMB_F32);
   save(step, place(i, "index partial states"), of);
-  if (step.written == Filled::windows) return;
+  if (!step.compresses) return;
   plumb_compress_norm_rope_insert_params params = compression(step, of);
   params.kv_slot_mapping = compressed_slots_.of(Cache::c4a);
   params.cache = indexer_cache(i);

@@ -93,7 +93,7 @@ class V4Layers {
     const Caller& call;
     const StepInputs& inputs;
     std::int64_t tokens;
-    Filled written = Filled::everything;
+    bool compresses = true;  // also writes the states that the tokens complete
   };
   void write_window(const CacheWrite& step, std::size_t layer);
   // The compressor (v4_compressor.cpp): saves the partial states of the tokens, then writes the
@@ -151,6 +151,7 @@ class V4Layers {
   const ScratchPolicy& scratch_;
   CachingAllocator& temporaries_;
   std::unique_ptr<DenseMetadata> metadata_;
+  const CompressorPolicy& compressor_policy_;
   CompressedSlots compressed_slots_;
   Weights weights_;
   Workspace space_;

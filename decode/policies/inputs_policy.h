@@ -23,6 +23,9 @@ class InputsPolicy {
   // Whether a step sends the offsets that say which keys of a prefill's workspace belong to which
   // request. If not, the offsets of an earlier step decide what is gathered.
   virtual bool sends_key_offsets(std::int64_t /*sent*/) const { return true; }
+  // Whether a step sends the rows of its tokens' requests. If not, those of an earlier step decide
+  // whose partial states are compressed.
+  virtual bool sends_token_to_req(std::int64_t /*sent*/) const { return true; }
   // Values for padding tokens and requests. Slot 0 would be written to, and a length above 0 would
   // be attended.
   virtual std::int64_t padding_slot() const { return -1; }

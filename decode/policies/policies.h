@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "decode/engine/calls.h"
+#include "decode/policies/compressor_policies.h"
 #include "decode/policies/index_policy.h"
 #include "decode/policies/inputs_policy.h"
 #include "decode/policies/layer_policies.h"
@@ -42,6 +43,7 @@ struct Policies {
   std::shared_ptr<const ShapePolicy> shapes = std::make_shared<ShapePolicy>();
   std::shared_ptr<const TopKPolicy> top_k = std::make_shared<TopKPolicy>();
   std::shared_ptr<const IndexPolicy> index = std::make_shared<IndexPolicy>();
+  std::shared_ptr<const CompressorPolicy> compressor = std::make_shared<CompressorPolicy>();
   std::shared_ptr<const LayerPolicy> layers = std::make_shared<LayerPolicy>();
   std::shared_ptr<const ScratchPolicy> scratch = std::make_shared<ScratchPolicy>();
   std::shared_ptr<const MissingOpPolicy> missing_ops = std::make_shared<MissingOpPolicy>();

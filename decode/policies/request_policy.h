@@ -27,9 +27,9 @@ class RequestPolicy {
     return tokens;
   }
   virtual bool counts_sharer() const { return true; }
-  // Whether window entries that a prefix hit does not find are computed again. False: their blocks
-  // are allocated but keep old contents.
-  virtual bool fills_gaps() const { return true; }
+  // Whether entries that a prefix hit does not find in a cache are computed again. False: their
+  // blocks are allocated but keep old contents.
+  virtual bool fills_gap(Cache /*cache*/) const { return true; }
   // Blocks that end before this position are given back. `seen`: first position that the window of
   // the cache still sees.
   virtual std::int64_t leaves_before(const Geometry& /*geometry*/, Cache /*cache*/,

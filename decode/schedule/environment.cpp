@@ -40,8 +40,8 @@ void copy_blocks(const device::decode::Request& request, const WatchedEngine& fr
   }
 }
 
-// Copies the caches of partial states whole. While a prompt is filled, its requests give back blocks
-// that still hold its entries, and the engines would differ there.
+// Copies the caches of partial states whole. While a prompt is filled, its requests give back
+// blocks that still hold its entries, and the engines would differ there.
 void copy_partial_states(const WatchedEngine& from, WatchedEngine& to) {
   const auto& geometry = from.engine.geometry();
   const auto sources = from.engine.caches(), targets = to.engine.caches();

@@ -17,6 +17,7 @@ std::vector<DecodeFault> faults_of_42810();     // top-k, hyper-connections, mis
 std::vector<DecodeFault> faults_of_42444();     // attention state planned before the capture
 std::vector<DecodeFault> faults_of_hazards();   // hazards that none of these changes stands for
 std::vector<DecodeFault> faults_of_requests();  // the bookkeeping of the host
+std::vector<DecodeFault> faults_of_compressor();  // V4's compressor: host and kernels
 std::vector<DecodeFault>
 faults_of_kernel_plans();  // which part of a kernel does what; gathered keys
 

@@ -13,7 +13,7 @@ std::vector<DecodeFault> make_faults() {
   std::vector<DecodeFault> all;
   for (const auto& make :
        {faults_of_42604, faults_of_42982, faults_of_43746, faults_of_42810, faults_of_42444,
-        faults_of_hazards, faults_of_requests, faults_of_kernel_plans}) {
+        faults_of_hazards, faults_of_requests, faults_of_kernel_plans, faults_of_compressor}) {
     const std::vector<DecodeFault> some = make();
     all.insert(all.end(), some.begin(), some.end());
   }

@@ -31,7 +31,7 @@ struct SharerNotCounted final : RequestPolicy {
   bool counts_sharer() const override { return false; }
 };
 struct GapNotFilled final : RequestPolicy {
-  bool fills_gaps() const override { return false; }
+  bool fills_gap(device::decode::Cache) const override { return false; }
 };
 struct WindowEndsABlockEarly final : RequestPolicy {
   std::int64_t leaves_before(const device::decode::Geometry& geometry, device::decode::Cache cache,

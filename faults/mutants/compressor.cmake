@@ -43,6 +43,14 @@ plumb_mutant(compressed_slots_of_positions
   SAYS "compressed_slots: "
   WHY "slots count positions, as in the table of the uncompressed cache")
 
+plumb_mutant(compressed_slots_of_the_sequence_end
+  OP compressed_slot_mapping FILE compressor/compressed_slot_mapping.cu DECODE
+  FROM [[slot_of(blocks, p.page, position / p.ratio)]]
+  TO [[slot_of(blocks, p.page, (p.seq_lens[request] - 1) / p.ratio)]]
+  CASE compressed_slot_mapping/c4_seven_drafts/eager
+  SAYS "compressed_slots: "
+  WHY "the number of a state follows from the length of the sequence, so that two states of a step get one slot")
+
 plumb_mutant(compressed_slots_from_the_chunk
   OP compressed_slot_mapping FILE compressor/compressed_slot_mapping.cu
   FROM [[position_of(p.query_start_loc, p.seq_lens, request, token);]]
@@ -76,12 +84,20 @@ plumb_mutant(partial_states_ape_of_the_slot
   WHY "the row of ape is that of the slot's phase, not of the position's")
 
 plumb_mutant(partial_states_ape_twice
-  OP save_partial_states FILE compressor/save_partial_states.cu
+  OP save_partial_states FILE compressor/save_partial_states.cu DECODE
   FROM [=[biased ? score[i] + ape[i] : score[i]]=]
   TO [=[biased ? score[i] + ape[i] + ape[i] : score[i]]=]
   CASE save_partial_states/c128_main/eager
   SAYS "differs from the projection"
   WHY "ape is added twice")
+
+plumb_mutant(partial_states_ape_of_the_row
+  OP save_partial_states FILE compressor/save_partial_states.cu DECODE
+  FROM [[p.positions[token] % p.ratio]]
+  TO [[token % p.ratio]]
+  CASE save_partial_states/c4_main/eager
+  SAYS "differs from the projection"
+  WHY "the row of ape follows from the token's place in the batch, not from its position")
 
 plumb_mutant(partial_states_ape_on_kv
   OP save_partial_states FILE compressor/save_partial_states.cu
@@ -191,7 +207,7 @@ plumb_mutant(compressed_first_group_repeats_position_0
   WHY "positions in front of the sequence are read")
 
 plumb_mutant(compressed_window_of_the_chunk
-  OP compress_norm_rope_insert FILE compressor/compress_norm_rope_insert.cu
+  OP compress_norm_rope_insert FILE compressor/compress_norm_rope_insert.cu DECODE
   FROM [[p.positions[token] - positions + 1]]
   TO [[p.positions[token] - (token < positions ? token : positions - 1)]]
   CASE compress_norm_rope_insert/c4_chunk/eager
@@ -205,6 +221,14 @@ plumb_mutant(compressed_window_without_its_last_token
   CASE compress_norm_rope_insert/c128_main/eager
   SAYS "cache.codes: "
   WHY "the token that completes a group is not part of its window")
+
+plumb_mutant(compressed_state_of_the_first_request
+  OP compress_norm_rope_insert FILE compressor/compress_norm_rope_insert.cu DECODE
+  FROM [[p.token_to_req[token] * p.block_table_row_stride]]
+  TO [[p.token_to_req[0] * p.block_table_row_stride]]
+  CASE compress_norm_rope_insert/c4_three_drafts/eager
+  SAYS "cache."
+  WHY "every token of a step compresses the window of the first request")
 
 plumb_mutant(compressed_state_by_batch_row
   OP compress_norm_rope_insert FILE compressor/compress_norm_rope_insert.cu

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <map>
 #include <memory>
+#include <ranges>
 #include <set>
 #include <string>
 #include <utility>
@@ -28,7 +29,6 @@
 #include "tools/report.h"
 
 namespace plumb::cases {
-
 namespace case_diagnosis_test {
 
 const Mutant& mutant_of(const std::string& name) {
@@ -60,12 +60,7 @@ std::string fault_of(const Mutant& mutant) {
 }
 bool is_in_the_library(const Mutant& mutant) { return !fault_of(mutant).empty(); }
 
-std::vector<Mutant> of_the_library() {
-  std::vector<Mutant> some;
-  std::copy_if(all_mutants().begin(), all_mutants().end(), std::back_inserter(some),
-               is_in_the_library);
-  return some;
-}
+auto of_the_library() { return all_mutants() | std::views::filter(is_in_the_library); }
 
 // Some mutants leave only NaN, from which nothing follows. No wrong name is given for any of them.
 TEST(CaseDiagnosis, NamesTheKernelsOfTheLibrary) {
@@ -85,6 +80,15 @@ TEST(CaseDiagnosis, NamesTheKernelsOfTheLibrary) {
 }
 
 const std::map<std::string, std::set<std::string>> kLazyNames{
+    {"compressed_eps_lost",
+     {"compress_norm_rope_insert.eps.squared", "compress_norm_rope_insert.eps.zero"}},
+    {"compressed_slots_request_0", {"compressed_slot_mapping.block_table.first_row"}},
+    {"compressed_slots_table_packed", {"compressed_slot_mapping.block_table_row_stride.dense"}},
+    // Not the same defect: the two act alike on the values of the mutant's case.
+    {"compressed_state_by_batch_row", {"compress_norm_rope_insert.token_to_req.previous_column"}},
+    {"compressed_states_of_unsaved_tokens", {"compress_norm_rope_insert.state_slot_mapping.zeros"}},
+    {"partial_states_raw_with_ape_left_out",
+     {"save_partial_states.ape.zeros", "save_partial_states.form.one_more"}},
     {"gather_keys_shuffle_ignored", {"cp_gather_indexer_k_quant_cache.shuffled.one_less"}},
     {"indexer_k_layout_not_shuffled", {"indexer_k_quant_and_cache.shuffled.one_less"}},
     {"mla_v32_scale_not_rounded", {"sparse_mla_decode.main_cache.scale_reading.one_less"}},
@@ -97,15 +101,17 @@ const std::map<std::string, std::set<std::string>> kLazyNames{
 // Other defects of the same ops, which the library does not have. None is mistaken for a fault of
 // the library, unless the two have the same effect.
 TEST(CaseDiagnosis, NamesNoFaultOfTheLibraryForAnother) {
+  // compressed_state_blocks_packed and two faults of the library read windows of NaN alone.
   const std::set<std::string_view> the_same{"hc_head_without_eps", "mla_extra_in_main_dialect",
-                                            "swa_invalid_row_never_cleared"};
+                                            "swa_invalid_row_never_cleared",
+                                            "compressed_state_blocks_packed"};
   std::set<std::string_view> ops;
   for (const Mutant& mutant : of_the_library()) ops.insert(mutant.op);
-  int foreign = 0;
   std::map<std::string, std::set<std::string>> named;
+  int foreign = 0;
   for (const Mutant& mutant : all_mutants()) {
-    const bool here = std::find(mutant.platforms.begin(), mutant.platforms.end(), "sim-sm90") !=
-                      mutant.platforms.end();
+    const bool here =
+        std::ranges::find(mutant.platforms, "sim-sm90") != std::ranges::end(mutant.platforms);
     if (!here || is_in_the_library(mutant) || !ops.contains(mutant.op)) continue;
     if (the_same.contains(mutant.name)) continue;
     const Diagnosis diagnosis = run_and_diagnose(mutant, "sim-sm90").diagnosis;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Kernels that stand in a decode step for parts of a model that are not ops of plumb: projections
- * and experts (linear_map), embeddings (seeded_rows). fill_rows does what a framework does: it fills
- * a buffer. They are called like ops, and the table of plumb's own kernels has an entry for each. */
+ * and experts (linear_map), embeddings (seeded_rows). fill_rows does what a framework does: it
+ * fills a buffer. They are called like ops, and the table of plumb's own kernels has an entry for
+ * each. */
 #ifndef PLUMB_PLACEHOLDER_KERNELS_H
 #define PLUMB_PLACEHOLDER_KERNELS_H
 
