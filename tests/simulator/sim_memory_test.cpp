@@ -262,6 +262,27 @@ TEST_F(SimMemory, BadPointersAreErrorsOfTheKernelAndTheNextDeviceIsUnharmed) {
   }
 }
 
+#if defined(__x86_64__)
+// Reads at an address that the frame register holds. x86 signals such an access in another way.
+__attribute__((noinline)) void load_by_frame_register(std::uintptr_t address) {
+  asm volatile(
+      "movq %%rbp, %%r8\n\t"
+      "movq %0, %%rbp\n\t"
+      "movb (%%rbp), %%r9b\n\t"
+      "movq %%r8, %%rbp"
+      :
+      : "r"(address)
+      : "r8", "r9", "memory");
+}
+
+TEST_F(SimMemory, APoisonedFrameRegisterIsAnErrorOfTheKernel) {
+  constexpr std::uintptr_t kPoison = 0x5a5a5a5a5a5a5a5a;
+  open(Policy::early);
+  expect_error([&] { launch(stream, "framed", [] { load_by_frame_register(kPoison); }); },
+               "out_of_bounds: kernel 'framed', block (0, 0) thread 0");
+}
+#endif
+
 // One thread faults between two barriers, while the other threads wait at the second one.
 void fault_after_barrier(std::int32_t* data, int faulty, std::ptrdiff_t offset) {
   data[kernels::thread_index()] = 0;

@@ -30,7 +30,10 @@ struct Watch {
 };
 
 constinit thread_local Watch* watching = nullptr;
-struct sigaction previous_action;
+// A bad access is a SIGSEGV, but a SIGBUS on x86 if the address cannot exist and the register of
+// the stack or of the frame is its base.
+constexpr int kSignals[] = {SIGSEGV, SIGBUS};
+struct sigaction previous_actions[2];
 std::atomic<void (*)()> abandoned_hook = nullptr;
 
 std::uint16_t filler_of(std::uintptr_t address) {
@@ -69,6 +72,7 @@ void classify(const siginfo_t& info, const void* context, const Watch& watch, Pa
 }
 
 void pass_on(int signal, siginfo_t* info, void* context) {
+  const struct sigaction& previous_action = previous_actions[signal == kSignals[0] ? 0 : 1];
   if (previous_action.sa_flags & SA_SIGINFO) {
     previous_action.sa_sigaction(signal, info, context);
   } else if (previous_action.sa_handler == SIG_DFL || previous_action.sa_handler == SIG_IGN) {
@@ -94,7 +98,7 @@ void install_handler() {
     action.sa_sigaction = handle;
     action.sa_flags = SA_SIGINFO | SA_ONSTACK;
     sigemptyset(&action.sa_mask);
-    sigaction(SIGSEGV, &action, &previous_action);
+    for (int i = 0; i < 2; ++i) sigaction(kSignals[i], &action, &previous_actions[i]);
   });
 }
 
