@@ -25,7 +25,7 @@ StepRun run_to_step(const DecodeSetup& setup, const ScheduleShape& shape, std::i
     }
     const device::decode::Counters before = twin.engine.counters();
     run.builds = before.steps + before.captures;
-    twin.engine.step(scheduled.batch);
+    twin.engine.step(scheduled.batch, padding_of(i));
     add_parts(twin.engine.parts(), parts);
   }
   twin.device->synchronize();

@@ -104,6 +104,11 @@ void disturb(const ScheduledStep& scheduled, const Environment& environment,
   if (environment.churns) churn(environment.seed, watched);
 }
 
+device::decode::Padding padding_of(std::int64_t step) {
+  constexpr std::int64_t kStride = 0x9e3779b97f4a7c;  // far from the keys of live tokens
+  return {.token_key = (step + 1) * kStride};
+}
+
 void delay(const WatchedEngine& watched) {
   constexpr std::int32_t kRounds = 4000000;
   const device::OpEntry* const hog = device::find_entry(watched.ops, "occupancy_hog");

@@ -115,13 +115,14 @@ class Watcher {
       follows_a_step_ = plans(plain_) == plans_;
       take_plain(one, step);
       plans_ = plans(plain_);
-      delayed(twin_).step(one.batch);
-      eager_.engine.step_eagerly(one.batch);
+      delayed(twin_).step(one.batch, padding_of(taken_));
+      eager_.engine.step_eagerly(one.batch, padding_of(taken_));
       overwrite_scratch(other_);
       delayed(other_).step(one.batch, kOtherPadding);
       step.plans.push_back(twin_.engine.plan());
       features_.note(one, twin_.engine.plan());
       add_parts(twin_.engine.parts(), step.parts);
+      ++taken_;
     }
     for (WatchedEngine* watched : all()) watched->device->synchronize();
     step.after = snapshot(twin_, std::move(memory_after_));
@@ -131,7 +132,7 @@ class Watcher {
   // Checks the plan before the step's effects are checked, also if the step threw.
   void take_plain(const ScheduledStep& scheduled, WatchedStep& step) {
     try {
-      delayed(plain_).step(scheduled.batch);
+      delayed(plain_).step(scheduled.batch, padding_of(taken_));
     } catch (const std::exception&) {
       const device::decode::StepPlan& plan = plain_.engine.plan();
       if (plan.tokens > 0) note_wrong(model_.check(scheduled, plan), step);
@@ -253,6 +254,7 @@ class Watcher {
   std::vector<std::byte> fresh_;  // results of a newly created engine
   bool is_as_new_ = true;
   std::optional<device::decode::StepPlan> before_;  // of the latest step that was checked
+  std::int64_t taken_ = 0;                          // steps
   std::int64_t plans_ = -1;                         // plans() of the plain engine
   bool follows_a_step_ = false;  // no plan was made between the step before and this one
 };
