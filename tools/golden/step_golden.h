@@ -3,9 +3,11 @@
 // Goldens of decode steps: a digest of what each call wrote.
 #pragma once
 
-#include <vector>
+#include <optional>
+#include <string>
 
 #include "cases/drivers/run.h"
+#include "decode/schedule/decode_step.h"
 #include "decode/watch/call_digests.h"
 #include "golden/compare.h"
 #include "golden/regenerate.h"
