@@ -176,6 +176,8 @@ void judge_steps(const cases::StepCase& which, const RunArguments& arguments,
   finished.findings = std::move(one.findings);
   finished.features = std::move(one.features);
   if (checker == nullptr || finished.result.outcome != cases::Outcome::passed) return;
+  const bool halved = options.digests_calls && one.digests.empty();
+  if (halved) return;
   finished.golden = checker->check_steps(which, options, one.digests, false);
   fail_by_golden("the calls whose digests the golden stores", finished);
 }

@@ -161,7 +161,7 @@ StepCaseResult run_step_case(const StepCase& which, const RunOptions& options,
     ServedCase served = driver.serve(which, options.platform, options.seed);
     if (plugin != nullptr) put_in(*plugin, served.setup);
     const bool whole = keep_share(which, options, served.shape);
-    watch_case(served, driver, plugin, options.digests_calls, one);
+    watch_case(served, driver, plugin, options.digests_calls && whole, one);
     if (whole && !one.features.empty()) require_features(which.row, one);
     settle(which.row, result);
   } catch (const NotOnThisPlatform& why) {

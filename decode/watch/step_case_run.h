@@ -45,7 +45,8 @@ struct StepCaseResult {
   CaseResult result;
   std::vector<Finding> findings;  // for machine-readable reports
   FeatureCounts features = {};    // counts of what the steps did
-  CallDigests digests = {};       // of a clean run, if the options ask for them
+  // Of a clean run of the whole schedule, if the options ask for them.
+  CallDigests digests = {};
 };
 
 struct WatchedCase {

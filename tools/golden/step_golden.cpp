@@ -25,17 +25,6 @@ std::size_t most_calls(const CallDigests& steps) {
   return most;
 }
 
-// The golden of the first steps. The columns stay.
-CaseGolden first_steps(CaseGolden golden, std::int64_t steps) {
-  for (TensorGolden& tensor : golden.outputs) {
-    if (tensor.format != golden::kCallDigests || tensor.rows() <= steps) continue;
-    tensor.shape.front() = steps;
-    tensor.values.resize(static_cast<std::size_t>(steps) * tensor.row_bytes());
-    tensor.digest = golden::digest_of(tensor.values);
-  }
-  return golden;
-}
-
 std::int64_t columns_of(const CaseGolden& golden) {
   return golden.outputs.empty() ? 0 : golden.outputs.front().columns();
 }
@@ -112,14 +101,13 @@ std::optional<CallDigests> digests_of(const cases::StepCase& which,
 golden::GoldenComparison compare_steps(const CaseGolden& golden, const cases::StepCase& which,
                                        const CallDigests& steps, const device::Properties& device,
                                        bool exact) {
-  const CaseGolden had = first_steps(golden, std::ssize(steps));
   const CaseGolden now =
-      golden_with_columns(which, steps, static_cast<std::size_t>(columns_of(had)));
-  if (auto same = golden::compare_same(had, now, device)) return *same;
+      golden_with_columns(which, steps, static_cast<std::size_t>(columns_of(golden)));
+  if (auto same = golden::compare_same(golden, now, device)) return *same;
   golden::GoldenComparison comparison{
       .toolchain = golden::toolchain_difference(golden.provenance,
                                                 golden::provenance_of(cases::kDecodeStep, device))};
-  comparison.drifts = drifts_of(had, now, steps);
+  comparison.drifts = drifts_of(golden, now, steps);
   const bool other = std::ranges::any_of(
       comparison.drifts, [](const golden::TensorDrift& drift) { return !drift.other.empty(); });
   comparison.agreement = golden::Agreement::drifted;

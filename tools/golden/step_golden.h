@@ -24,9 +24,9 @@ golden::CaseGolden golden_of(const cases::StepCase& which, const cases::CallDige
 std::optional<cases::CallDigests> digests_of(const cases::StepCase& which,
                                              const cases::RunOptions& options, std::string& why);
 
-// Compares a run with the golden. A run of fewer steps is compared with the first steps of the
-// golden. Other bits than on the recorded toolchain fail; on another one they are drift, because
-// digests have no distance and each call has been judged by the reference.
+// Compares a run of the whole schedule with the golden. Other bits than on the recorded toolchain
+// fail; on another one they are drift, because digests have no distance and each call has been
+// judged by the reference.
 golden::GoldenComparison compare_steps(const golden::CaseGolden& golden,
                                        const cases::StepCase& which,
                                        const cases::CallDigests& steps,
