@@ -105,8 +105,8 @@ void disturb(const ScheduledStep& scheduled, const Environment& environment,
 }
 
 device::decode::Padding padding_of(std::int64_t step) {
-  constexpr std::int64_t kStride = 0x9e3779b97f4a7c;  // far from the keys of live tokens
-  return {.token_key = (step + 1) * kStride};
+  constexpr std::uint64_t kStride = 0x9e3779b97f4a7c;  // far from the keys of live tokens
+  return {.token_key = static_cast<std::int64_t>(static_cast<std::uint64_t>(step + 1) * kStride)};
 }
 
 void delay(const WatchedEngine& watched) {
