@@ -39,8 +39,8 @@ std::optional<std::string> live_row_difference(const CallRecorder::CallRecording
                                                const CallRecorder::CallRecording& expected,
                                                const TokenRows& live);
 
-// Digest (XXH3-64) of the promised elements of all outputs. Elements of an in-place tensor that the
-// call leaves unchanged count as zeros.
+// Digest (XXH3-64) of the promised elements of all outputs. Bytes of an in-place tensor that the
+// call leaves unchanged count as zeros: they are older than the call.
 std::uint64_t promised_digest(const CallRecorder::CallRecording& call, const TokenRows& defined);
 
 // The first input with different bytes, promised or not, and its address in each call.

@@ -15,6 +15,12 @@ std::int64_t window_of(const Geometry& geometry, Cache cache) {
   }
 }
 
+// Blocks of the partial states in vLLM   [10.1].
+void add_partial_states(Geometry& g) {
+  g.pages[static_cast<int>(Cache::c4a_partial)] = 4;
+  g.pages[static_cast<int>(Cache::c128a_partial)] = 8;
+}
+
 }  // namespace
 
 std::int64_t block_bytes(std::int64_t page) {
@@ -85,16 +91,6 @@ std::int64_t Geometry::state_rows(Attention kind) const {
     default: return 0;
   }
 }
-
-namespace {
-
-// Blocks of the partial states in vLLM   [10.1].
-void add_partial_states(Geometry& g) {
-  g.pages[static_cast<int>(Cache::c4a_partial)] = 4;
-  g.pages[static_cast<int>(Cache::c128a_partial)] = 8;
-}
-
-}  // namespace
 
 Geometry small_geometry(std::int64_t max_requests, std::int64_t speculated,
                         std::int64_t max_batched_tokens) {
