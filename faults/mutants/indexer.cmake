@@ -429,7 +429,7 @@ plumb_mutant(fp4_logits_query_scale_folded_twice
   WHY "the weight of a head is multiplied by the scale of its query too, as the fp8 form does")
 
 plumb_mutant(fp4_logits_minus_zero_is_nan
-  OP fp4_paged_mqa_logits FILE indexer/fp4_paged_mqa_logits.cu
+  OP fp4_paged_mqa_logits FILE fp4.h
   FROM [[return code & 8U ? -kSizes]]
   TO [[if (code == 8U) return bits_float(0x7fc00000U);
   return code & 8U ? -kSizes]]

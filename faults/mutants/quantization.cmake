@@ -12,7 +12,7 @@ plumb_mutant(mxfp4_even_rule_without_rounding
   WHY "scales follow the rule floor, where the rule even is declared")
 
 plumb_mutant(mxfp4_away_ties_to_even
-  OP mxfp4_quant FILE quantization/mxfp4_quant.cu
+  OP mxfp4_quant FILE fp4.h
   FROM [[const bool tie_up = away ||]]
   TO [[const bool tie_up = (away && code % 2 == 1) ||]]
   CASE mxfp4_quant/ties_away/eager
@@ -116,7 +116,7 @@ plumb_mutant(group_quant_neighbours_scale
   WHY "the maximum is taken over half of the lanes of two groups instead of all of one")
 
 plumb_mutant(mxfp4_ties_away_from_zero
-  OP mxfp4_quant FILE quantization/mxfp4_quant.cu
+  OP mxfp4_quant FILE fp4.h
   FROM [[size > boundary]]
   TO [[size >= boundary]]
   CASE mxfp4_quant/two_groups/eager
@@ -124,7 +124,7 @@ plumb_mutant(mxfp4_ties_away_from_zero
   WHY "ties go away from zero instead of to even")
 
 plumb_mutant(mxfp4_negative_zero
-  OP mxfp4_quant FILE quantization/mxfp4_quant.cu
+  OP mxfp4_quant FILE fp4.h
   FROM [[code != 0 || zero_has_sign]]
   TO [[true]]
   CASE mxfp4_quant/helper/eager
@@ -132,7 +132,7 @@ plumb_mutant(mxfp4_negative_zero
   WHY "negative values that underflow get code 8, where code 0 is declared")
 
 plumb_mutant(mxfp4_ties_always_to_even
-  OP mxfp4_quant FILE quantization/mxfp4_quant.cu
+  OP mxfp4_quant FILE fp4.h
   FROM [[to_even && code % 2]]
   TO [[code % 2]]
   CASE mxfp4_quant/ties_toward_zero/eager

@@ -6,6 +6,7 @@
 // of dynamic shared memory.
 #include <plumb/ops/indexer.h>
 
+#include "device/kernels/fp4.h"
 #include "device/kernels/indexer/mqa_logits.h"
 
 namespace plumb::device::PLUMB_KERNEL_SET {
@@ -13,13 +14,6 @@ namespace plumb::device::PLUMB_KERNEL_SET {
 namespace {
 
 using Params = plumb_fp4_paged_mqa_logits_params;
-
-constexpr int kMxGroup = 32;
-
-PLUMB_DEVICE float decode_e2m1(std::uint32_t code) {
-  constexpr float kSizes[] = {0.0F, 0.5F, 1.0F, 1.5F, 2.0F, 3.0F, 4.0F, 6.0F};
-  return code & 8U ? -kSizes[code & 7U] : kSizes[code & 7U];
-}
 
 // The kMxGroup dims under one scale.
 PLUMB_DEVICE void decode_group(const std::uint8_t* codes, std::uint8_t scale, float* values) {

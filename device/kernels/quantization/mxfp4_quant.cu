@@ -5,32 +5,13 @@
 // of 32.
 #include <plumb/ops/quantization.h>
 
+#include "device/kernels/fp4.h"
 #include "device/kernels/quantization/group_quant.h"
 #include "device/simt.h"
 
 namespace plumb::device::PLUMB_KERNEL_SET {
 
 namespace {
-
-constexpr int kMxGroup = 32;
-constexpr float kLargestE2m1 = 6.0F;
-
-// The code is the number of boundaries below |value|. A boundary that equals |value| counts if ties
-// go away from zero, or if they go to even and the code so far is odd.
-PLUMB_DEVICE std::uint32_t encode_e2m1(float value, const plumb_mxfp4_quant_params& p) {
-  const bool to_even = p.ties == PLUMB_TIES_TO_EVEN, away = p.ties == PLUMB_TIES_AWAY;
-  const bool zero_has_sign = p.negative_zero == PLUMB_NEGATIVE_ZERO_KEPT;
-  const std::uint32_t bits = float_bits(value);
-  const float size = bits_float(bits & 0x7fffffffU);
-  std::uint32_t code = 0;
-  for (const float boundary : {0.25F, 0.75F, 1.25F, 1.75F, 2.5F, 3.5F, 5.0F}) {
-    const bool tie_up = away || (to_even && code % 2 == 1);
-    const bool rounds_up = size > boundary || (size == boundary && tie_up);
-    code += rounds_up ? 1U : 0U;
-  }
-  const bool negative = bits >> 31 != 0;
-  return negative && (code != 0 || zero_has_sign) ? code | 8U : code;
-}
 
 // PLUMB_MX_SCALE_EVEN adds a quarter of the mantissa's range. From 1.75 on, the sum carries into
 // the exponent.
@@ -54,8 +35,8 @@ PLUMB_KERNEL void mxfp4_quant_kernel(plumb_mxfp4_quant_params p) {
   if (group_lane() == 0) p.scales[token * p.scales_row_stride + group] = byte;
   std::uint8_t* q = p.q + token * p.q_row_stride + group * (kMxGroup / 2);
   for (int i = group_lane(); i < kMxGroup / 2; i += kGroupLanes) {
-    const std::uint32_t even = encode_e2m1(load_bf16(x[2 * i]) / scale, p);
-    const std::uint32_t odd = encode_e2m1(load_bf16(x[2 * i + 1]) / scale, p);
+    const std::uint32_t even = encode_e2m1(load_bf16(x[2 * i]) / scale, p.ties, p.negative_zero);
+    const std::uint32_t odd = encode_e2m1(load_bf16(x[2 * i + 1]) / scale, p.ties, p.negative_zero);
     q[i] = static_cast<std::uint8_t>(even | odd << 4);
   }
 }
