@@ -258,16 +258,16 @@ plumb_mutant(compressed_ape_of_the_first_half
 
 plumb_mutant(compressed_softmax_not_normalised
   OP compress_norm_rope_insert FILE compressor/compress_norm_rope_insert.cu
-  FROM [[return sum / weights;]]
-  TO [[return sum;]]
+  FROM [[PLUMB_COMPRESSED_ROUND_NORM, sum / weights);]]
+  TO [[PLUMB_COMPRESSED_ROUND_NORM, sum);]]
   CASE compress_norm_rope_insert/c4_indexer/eager
   SAYS "cache.codes: "
   WHY "softmax weights of a channel do not add up to 1, which the norm does not hide")
 
 plumb_mutant(compressed_norm_left_out
   OP compress_norm_rope_insert FILE compressor/compress_norm_rope_insert.cu
-  FROM [[normed[d] = states[i] * r *]]
-  TO [[normed[d] = states[i] *]]
+  FROM [[PLUMB_COMPRESSED_ROUND_NORM, states[i] * r *]]
+  TO [[PLUMB_COMPRESSED_ROUND_NORM, states[i] *]]
   CASE compress_norm_rope_insert/c4_rows/eager
   SAYS "cache.rows: "
   WHY "states are not normalised")
@@ -282,8 +282,8 @@ plumb_mutant(compressed_eps_lost
 
 plumb_mutant(compressed_norm_rounded_before_the_rotation
   OP compress_norm_rope_insert FILE compressor/compress_norm_rope_insert.cu
-  FROM [[states[i] * r * load_bf16(p.weight[d]);]]
-  TO [[stored_bf16(states[i] * r * load_bf16(p.weight[d]));]]
+  FROM [[normed[d] = result(p, PLUMB_COMPRESSED_ROUND_NORM, states[i]]
+  TO [[normed[d] = stored_bf16(states[i]]
   CASE compress_norm_rope_insert/c4_main/eager
   SAYS "cache.rope: "
   WHY "channels are also rounded to bf16 before the rotation")
@@ -330,8 +330,8 @@ plumb_mutant(compressed_pad_byte_stale
 
 plumb_mutant(compressed_indexer_scale_of_offset_0
   OP compress_norm_rope_insert FILE compressor/compress_norm_rope_insert.cu
-  FROM [[p.cache.page * p.head_dim)[to.offset]]
-  TO [[p.cache.page * p.head_dim)[0 * to.offset]]
+  FROM [[p.cache.page * p.head_dim) + to.offset;]]
+  TO [[p.cache.page * p.head_dim) + 0 * to.offset;]]
   CASE compress_norm_rope_insert/c4_indexer/eager
   SAYS "cache.scales: "
   WHY "all scales of a page are written to its first place")
@@ -359,3 +359,83 @@ plumb_mutant(compressed_page_offset_32_bits
   CASE compress_norm_rope_insert/far_pages/eager
   SAYS "cache."
   WHY "the offset of a page wraps at 2^32 bytes")
+
+plumb_mutant(compressed_mean_not_rounded
+  OP compress_norm_rope_insert FILE compressor/compress_norm_rope_insert.cu
+  FROM [[return result(p, PLUMB_COMPRESSED_ROUND_NORM, sum / weights);]]
+  TO [[return sum / weights;]]
+  CASE compress_norm_rope_insert/c4_rows_norm/eager
+  SAYS "cache.rows: "
+  WHY "the norm takes the mean over the window before its rounding to bf16")
+
+plumb_mutant(compressed_weights_not_rounded
+  OP compress_norm_rope_insert FILE compressor/compress_norm_rope_insert.cu
+  FROM [[stored_bf16(stored_bf16(weight_of(score, largest) / weights) * kv)]]
+  TO [[stored_bf16(weight_of(score, largest) / weights * kv)]]
+  CASE compress_norm_rope_insert/c4_rows_every/eager
+  SAYS "cache.rows: "
+  WHY "weights of the softmax keep fp32 where the contract rounds them to bf16")
+
+plumb_mutant(compressed_products_not_rounded
+  OP compress_norm_rope_insert FILE compressor/compress_norm_rope_insert.cu
+  FROM [[sum += stored_bf16(stored_bf16(weight_of(score, largest) / weights) * kv)]]
+  TO [[sum += stored_bf16(weight_of(score, largest) / weights) * kv]]
+  CASE compress_norm_rope_insert/c4_rows_every/eager
+  SAYS "cache.rows: "
+  WHY "products of weights and kv keep fp32 where the contract rounds them to bf16")
+
+plumb_mutant(compressed_scores_not_rounded
+  OP compress_norm_rope_insert FILE compressor/compress_norm_rope_insert.cu
+  FROM [[use(result(p, PLUMB_COMPRESSED_ROUND_EVERY, score),]]
+  TO [[use(score,]]
+  CASE compress_norm_rope_insert/c4_rows_every/eager
+  SAYS "cache.rows: "
+  WHY "scores with ape keep fp32 where the contract rounds them to bf16")
+
+plumb_mutant(compressed_scale_of_three_bytes
+  OP compress_norm_rope_insert FILE compressor/compress_norm_rope_insert.cu
+  FROM [[scales[0] * 0x01010101U]]
+  TO [[scales[0] * 0x00010101U]]
+  CASE compress_norm_rope_insert/c4_indexer_bytes/eager
+  SAYS "cache.scales: "
+  WHY "the fourth byte of a scale is not written")
+
+plumb_mutant(compressed_mxfp4_halves_swapped
+  OP compress_norm_rope_insert FILE compressor/compress_norm_rope_insert.cu
+  FROM [[code(2 * i) | code(2 * i + 1) << 4]]
+  TO [[code(2 * i + 1) | code(2 * i) << 4]]
+  CASE compress_norm_rope_insert/c4_indexer_mxfp4/eager
+  SAYS "cache.codes: "
+  WHY "the odd channel is in the low half of a byte")
+
+plumb_mutant(compressed_mxfp4_scale_of_the_first_group
+  OP compress_norm_rope_insert FILE compressor/compress_norm_rope_insert.cu
+  FROM [[decode_ue8m0(static_cast<std::uint8_t>(254 - scales[d / kMxGroup]))]]
+  TO [[decode_ue8m0(static_cast<std::uint8_t>(254 - scales[d / kMostDim]))]]
+  CASE compress_norm_rope_insert/c4_indexer_mxfp4/eager
+  SAYS "cache.codes: "
+  WHY "all channels are divided by the scale of the first group")
+
+plumb_mutant(compressed_mxfp4_scales_by_group
+  OP compress_norm_rope_insert FILE compressor/compress_norm_rope_insert.cu
+  FROM [[p.cache.page * bytes + to.offset * groups + thread_index()]]
+  TO [[p.cache.page * bytes + thread_index() * p.cache.page + to.offset]]
+  CASE compress_norm_rope_insert/c4_mxfp4_pages_of_7/eager
+  SAYS "cache."
+  WHY "scales of a page lie group by group instead of state by state")
+
+plumb_mutant(compressed_mxfp4_scale_of_4
+  OP compress_norm_rope_insert FILE compressor/compress_norm_rope_insert.cu
+  FROM [[/ kLargestE2m1);]]
+  TO [[/ 4.0F);]]
+  CASE compress_norm_rope_insert/c4_indexer_mxfp4/eager
+  SAYS "cache.scales: "
+  WHY "scales are amax / 4 instead of amax / 6")
+
+plumb_mutant(compressed_row_scale_not_inverted
+  OP compress_norm_rope_insert FILE compressor/compress_norm_rope_insert.cu
+  FROM [[const float inverse = 1 / *p.cache_scale;]]
+  TO [[const float inverse = *p.cache_scale;]]
+  CASE compress_norm_rope_insert/c4_rows_fp8/eager
+  SAYS "cache.codes: "
+  WHY "fp8 rows are multiplied by the scale of the cache instead of its reciprocal")

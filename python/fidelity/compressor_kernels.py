@@ -6,7 +6,7 @@ n * ratio of its tokens exist.
 """
 
 import numpy as np
-from formats import encode_e4m3, from_bf16, from_ue8m0, round_bf16, to_bf16, ue8m0_ceil
+from formats import encode_e2m1, encode_e4m3, from_bf16, from_ue8m0, round_bf16, to_bf16, ue8m0_ceil
 from plumb_kernels import kernel
 
 EXACT = {"deterministic": 1}
@@ -91,17 +91,30 @@ def group_window(batch, request, position):
                 score = score + batch["ape"][q % ratio]
             # Each position has two projections: the next group uses the first one, its own group the second one.
             own = slice(dim, 2 * dim) if batch["overlap"] and group == 0 else slice(0, dim)
-            scores.append(score[own])
+            scores.append(batch["bf16_step"](score[own]))
             kvs.append(kv[own])
     return np.stack(scores), np.stack(kvs)
 
 
+def same(x):
+    return x
+
+
+# Rounding of results inside of a group's sum, and of the mean over the window and the normalised state.
+ROUNDINGS = {"store": (same, same), "norm": (same, round_bf16), "every": (round_bf16, round_bf16)}
+
+
 def compressed_state(batch, request, position):
+    step, result = batch["bf16_step"], batch["bf16_result"]
     scores, kv = group_window(batch, request, position)
     with np.errstate(under="ignore"):
         weights = np.exp(scores - scores.max(axis=0))
-        c = (weights * kv).sum(axis=0) / weights.sum(axis=0)
-    y = c / np.sqrt(np.mean(c * c) + np.float32(batch["eps"])) * from_bf16(batch["weight"])
+        if step is same:
+            c = (weights * kv).sum(axis=0) / weights.sum(axis=0)
+        else:
+            c = step(step(weights / weights.sum(axis=0)) * kv).sum(axis=0)
+    c = result(c)
+    y = result(c / np.sqrt(np.mean(c * c) + np.float32(batch["eps"])) * from_bf16(batch["weight"]))
     first = position - batch["ratio"] + 1
     cosine, sine = np.split(batch["cos_sin"][first], 2)
     even, odd = y[-64::2], y[-63::2]
@@ -118,15 +131,32 @@ def quantise(x, group, floor):
     return encode_e4m3("e4m3fn", x / from_ue8m0(scale)[:, None]).ravel(), scale
 
 
-def entry_of(state, layout, page, offset, floor, pad):
+def quantise_mxfp4(x):
+    """E2M1 codes, two in a byte, and the scale bytes of 32 channels each."""
+    x = round_bf16(x).reshape(-1, 32)
+    least = np.float32(6 * 2.0**-126)
+    scale = ue8m0_ceil(np.maximum(np.abs(x).max(axis=1), least) / np.float32(6))
+    codes = encode_e2m1(x / from_ue8m0(scale)[:, None]).ravel()
+    return (codes[0::2] | codes[1::2] << 4).astype(np.uint8), scale
+
+
+def entry_of(state, layout, page, offset, floor, pad, cache_scale=None):
     """Yields (first byte in the page, bytes) for each part of a state's entry."""
     dim = len(state)
     if layout == "rows":
         yield offset * dim * 2, to_bf16(state).view(np.uint8)
-    elif layout == "indexer":
+    elif layout == "rows_fp8":
+        inverse = np.float32(1) / np.float32(cache_scale[0])
+        yield offset * dim, encode_e4m3("e4m3fn", round_bf16(state) * inverse)
+    elif layout == "indexer_mxfp4":
+        codes, scales = quantise_mxfp4(state)
+        yield offset * dim // 2, codes
+        yield page * dim // 2 + offset * dim // 32, scales
+    elif layout in ("indexer", "indexer_bytes"):
         codes, scale = quantise(state, dim, "amax")
         yield offset * dim, codes
-        yield page * dim + offset * 4, from_ue8m0(scale).view(np.uint8)
+        stored = from_ue8m0(scale).view(np.uint8) if layout == "indexer" else np.repeat(scale, 4).astype(np.uint8)
+        yield page * dim + offset * 4, stored
     else:
         codes, scales = quantise(state[:448], 64, floor)
         yield offset * 576, codes
@@ -134,17 +164,23 @@ def entry_of(state, layout, page, offset, floor, pad):
         yield page * 576 + offset * 8, np.append(scales, 0).astype(np.uint8) if pad == "zero" else scales
 
 
-def compressed_writer(name, floor, pad):
-    @kernel("compress_norm_rope_insert", name=name, platforms="sim-*", contract={"floor": floor, "pad": pad}, numerics={"chains": 8, "deterministic": 1})
-    def write(positions, token_to_req, state_slot_mapping, slot_mapping, cache, cache_page, layout, form, ratio, overlap, head_dim, **batch):
+def compressed_writer(name, floor, pad, rounding="store"):
+    step, result = ROUNDINGS[rounding]
+    contract = {"floor": floor, "pad": pad, "rounding": rounding}
+
+    @kernel("compress_norm_rope_insert", name=name, platforms="sim-*", contract=contract, numerics={"chains": 8, "deterministic": 1})
+    def write(
+        positions, token_to_req, state_slot_mapping, slot_mapping, cache, cache_page, layout, form, ratio, overlap, head_dim, cache_scale=None, **batch
+    ):  # fmt: skip
         batch |= {"ratio": ratio, "overlap": overlap, "head_dim": head_dim, "width": head_dim * (1 + overlap), "half": form == "raw_bf16"}
+        batch |= {"bf16_step": step, "bf16_result": result}
         for token, slot in enumerate(slot_mapping):
             position = int(positions[token])
             if slot < 0 or state_slot_mapping[token] < 0 or (position + 1) % ratio:
                 continue
             state = compressed_state(batch, int(token_to_req[token]), position)
             block, offset = divmod(int(slot), cache_page)
-            for start, values in entry_of(state, layout, cache_page, offset, floor, pad):
+            for start, values in entry_of(state, layout, cache_page, offset, floor, pad, cache_scale):
                 cache[block, start : start + len(values)] = values
 
     return write
@@ -153,3 +189,5 @@ def compressed_writer(name, floor, pad):
 vllm_cuda = compressed_writer("vllm_cuda", "scale", "zero")
 vllm_triton = compressed_writer("vllm_triton", "amax", "zero")
 sglang = compressed_writer("sglang", "amax", "untouched")
+deepseek = compressed_writer("deepseek", "amax", "zero", "norm")
+transformers_bf16 = compressed_writer("transformers_bf16", "amax", "zero", "every")

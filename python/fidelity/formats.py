@@ -69,6 +69,12 @@ def encode_e4m3(format, values):
     return np.where(np.isnan(values), nan, codes + 128 * negative).astype(np.uint8)
 
 
+def encode_e2m1(values, ties="even", keeps_zero=True):
+    """Round to nearest, saturating; NaN becomes 0. `keeps_zero`: negative numbers that become 0 keep their sign."""
+    codes = nearest_codes(E2M1[:8], np.nan_to_num(values), ties)
+    return codes + 8 * (np.signbit(values) & (keeps_zero | (codes != 0)))
+
+
 def ue8m0_ceil(values):
     """Byte of the smallest power of two that is not below an fp32 value > 0."""
     bits = np.ascontiguousarray(values, np.float32).view(np.uint32)

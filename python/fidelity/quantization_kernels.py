@@ -2,7 +2,7 @@
 """Quantisers of engines in numpy."""
 
 import numpy as np
-from formats import E2M1, encode_e4m3, from_bf16, from_ue8m0, nearest_codes, ue8m0_ceil
+from formats import encode_e2m1, encode_e4m3, from_bf16, from_ue8m0, ue8m0_ceil
 
 from plumb_kernels import kernel
 
@@ -89,9 +89,7 @@ def mxfp4(x, q, scales, floor, ties, keeps_zero, rule="rceil"):
     amax = np.maximum(np.abs(values).max(axis=2), floor)
     scales[:] = ue8m0_ceil(amax / F32(6)) if rule == "rceil" else quarter_down(amax, rule == "even")
     exact = values.astype(np.float64) / np.ldexp(1.0, scales.astype(np.int32) - 127)[:, :, None]
-    codes = nearest_codes(E2M1[:8], np.nan_to_num(exact), ties)
-    sign = np.signbit(values) & (keeps_zero | (codes != 0))
-    codes = (codes + 8 * sign).reshape(len(values), values.shape[1] * 32)
+    codes = encode_e2m1(exact, ties, keeps_zero).reshape(len(values), values.shape[1] * 32)
     q[:] = codes[:, 0::2] | codes[:, 1::2] << 4
 
 

@@ -109,10 +109,19 @@ Estimate pooled(const CompressedStates& inputs, const Numerics& numerics) {
     if (inputs.ape != nullptr) {
       score = std::move(score) + Tracked(std::move(values.bias), sizes, how);
     }
+    const bool every = inputs.rounding == CompressedRounding::every;
+    if (every) score = rounded(std::move(score), Format::bf16);
     const Tracked largest = max(score, 1);
     const Tracked weights = exp_by_exp2(std::move(score) - largest);
     const Tracked kv(std::move(values.kv), sizes, how);
-    return reshaped(sum(weights * kv, 1) / sum(weights, 1), {end - begin, kPooledChannels});
+    const Tracked total = sum(weights, 1);
+    Tracked mean = every
+                       ? sum(rounded(rounded(weights / total, Format::bf16) * kv, Format::bf16), 1)
+                       : sum(weights * kv, 1) / total;
+    if (inputs.rounding != CompressedRounding::store) {
+      mean = rounded(std::move(mean), Format::bf16);
+    }
+    return reshaped(std::move(mean), {end - begin, kPooledChannels});
   };
   constexpr std::int64_t kElementsOfBlock = 1 << 13;
   const std::int64_t at_once =
@@ -174,7 +183,8 @@ Estimate compressed_states(const CompressedStates& inputs, const Numerics& numer
   const auto of_rows = [&](std::int64_t begin, std::int64_t end) {
     const Tracked c = with_numerics(means, begin, end, dim, numerics);
     const Tracked r = rsqrt(mean(c * c, 1) + inputs.eps);
-    const Tracked y = c * r * Tracked(weight, {1, dim}, numerics);
+    Tracked y = c * r * Tracked(weight, {1, dim}, numerics);
+    if (inputs.rounding != CompressedRounding::store) y = rounded(std::move(y), Format::bf16);
     return joined({sliced(y, 1, 0, dim - kRopeDim),
                    rotate(sliced(y, 1, dim - kRopeDim, kRopeDim), begin, turns, Rotation::forward)},
                   1);
@@ -207,9 +217,11 @@ CodeEstimate compressed_codes(const Estimate& states, std::int64_t columns,
   const auto quotients = [&](std::int64_t begin, std::int64_t end) {
     const Tracked scale({scales.begin() + begin * groups, scales.begin() + end * groups},
                         {(end - begin) * groups, 1}, numerics);
-    const Tracked codes = clamp(stored_groups(states, begin, end, columns, how, numerics) / scale,
-                                -how.largest, how.largest);
-    return reshaped(codes, {end - begin, columns});
+    const Tracked groups_of_block = stored_groups(states, begin, end, columns, how, numerics);
+    const Tracked quotient = how.by_reciprocal
+                                 ? groups_of_block * (Tracked({1}, {}, numerics) / scale)
+                                 : groups_of_block / scale;
+    return reshaped(clamp(quotient, -how.largest, how.largest), {end - begin, columns});
   };
   // All channels of a state share the error of its norm.
   CodeEstimate codes{.format = how.code,

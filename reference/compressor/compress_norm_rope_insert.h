@@ -14,6 +14,13 @@
 
 namespace plumb::reference {
 
+// Which results are rounded to bf16 before the store.
+enum class CompressedRounding {
+  store,  // none
+  norm,   // the mean over the window, and the normalised state
+  every   // also scores with ape, weights of the softmax, and their products with kv
+};
+
 struct CompressedStates {
   std::vector<std::int64_t> positions;  // [states]: of the token that closes each group
   std::int64_t head_dim = 128, ratio = 4;
@@ -25,6 +32,7 @@ struct CompressedStates {
   const float* ape = nullptr;             // [ratio, width]; null: already in the partial states
   const std::uint16_t* weight = nullptr;  // bf16 [head_dim]
   double eps = 1e-6;
+  CompressedRounding rounding = CompressedRounding::store;
   const float* cos_sin = nullptr;  // [positions, 64]
 
   std::int64_t window() const { return overlap ? 2 * ratio : ratio; }

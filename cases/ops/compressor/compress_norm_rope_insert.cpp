@@ -12,15 +12,14 @@
 #include <utility>
 
 #include "cases/ops/cache/cache_pool.h"
+#include "cases/ops/compressor/compressed_layout.h"
 #include "cases/ops/compressor/compressor_inputs.h"
 #include "cases/ops/compressor/state_members.h"
 #include "cases/ops/metadata/metadata_members.h"
-#include "cases/ops/quantization/quant_inputs.h"
+#include "cases/ops/quantization/stored_codes.h"
 #include "cases/tables/table_problem.h"
 #include "cases/tensors/fill.h"
-#include "reference/cache/indexer_k_quant_and_cache.h"
 #include "reference/cache/kv_cache.h"
-#include "reference/cache/quantize_and_insert_k_cache.h"
 
 namespace plumb::cases {
 
@@ -33,33 +32,26 @@ using reference::kMlaNope;
 
 using P = plumb_compress_norm_rope_insert_params;
 
-const WordParameter kLayout{"layout",
-                            {"indexer", "main", "rows"},
-                            "of the cache: fp8 keys of the indexer, fp8_ds_mla, or bf16 rows"};
 // amax: vLLM's Triton and HIP kernels, SGLang. scale: vLLM's CUDA kernel.
 const ContractChoice kFloor{"floor",
                             {"amax", "scale"},
                             "main layout: what is at least 1e-4, the amax of a group or its scale"};
 const ContractChoice kPad{"pad", {"zero", "untouched"}, "main layout: byte behind the scales"};
 
-Formula page_bytes(const Formula& page, const Formula& head_dim) {
-  const Formula main = word_is("layout", "main"), rows = word_is("layout", "rows");
-  const Formula of_main = div_up(page * (reference::kMlaTokenBytes + reference::kMlaScaleBytes),
-                                 reference::kMlaTokenBytes) *
-                          reference::kMlaTokenBytes;
-  return main * of_main + rows * page * head_dim * 2 + !(main + rows) * page * (head_dim + 4);
-}
+// norm: DeepSeek's own code. every: transformers' deepseek_v4 in bf16.
+const ContractChoice kRounding{
+    "rounding",
+    {"store", "norm", "every"},
+    "results rounded to bf16 before the store. norm: the mean over the window and the normalised "
+    "state; every: also scores with ape, weights, and products with kv"};
 
 Formula members(TablePart<P>& t) {
   const Formula tokens = t.scalar("tokens", &P::tokens);
   const Formula head_dim = t.scalar("head_dim", &P::head_dim);
   const Formula ratio = t.scalar("ratio", &P::ratio), overlap = t.scalar("overlap", &P::overlap);
   const Formula form = t.word("form", &P::form, state_forms());
-  t.word("layout", &P::layout,
-         {"layout",
-          {{"indexer", PLUMB_COMPRESSED_INDEXER},
-           {"main", PLUMB_COMPRESSED_MAIN},
-           {"rows", PLUMB_COMPRESSED_ROWS}}});
+  t.word("layout", &P::layout, compressed_layouts());
+  t.choice("rounding", &P::rounding, kRounding);
   t.choice("floor", &P::floor, kFloor);
   t.choice("pad", &P::pad, kPad);
   t.real("eps", &P::eps, 1e-6F, "added to the mean of the squares");
@@ -84,6 +76,8 @@ Formula members(TablePart<P>& t) {
   t.input("cos_sin", &P::cos_sin,
           {in_call(parameter("context"), limit(&EngineLimits::positions, "positions")), 64},
           "of each position 32 cosines, then 32 sines");
+  t.input("cache_scale", &P::cache_scale, {1}, "a code times this is a channel")
+      .when(word_is("layout", "rows_fp8"));
   t.input("kv_slot_mapping", &P::kv_slot_mapping, {tokens},
           "block * page + offset; negative: skipped")
       .named("slot_mapping");
@@ -91,7 +85,7 @@ Formula members(TablePart<P>& t) {
   using C = plumb_paged_cache;
   const Formula page = cache.scalar("page", &C::page);
   const Formula bytes = cache.scalar("block_stride_bytes", &C::block_stride_bytes,
-                                     page_bytes(page, head_dim) + parameter("page_gap"));
+                                     compressed_page_bytes(page, head_dim) + parameter("page_gap"));
   cache.scalar("dialect", &C::dialect, std::int64_t{PLUMB_E4M3FN});
   const Formula pages = or_else(parameter("blocks"), div_up(tokens, page) + 2);
   const Formula numbered = computed("blocks", [=](const FormulaValues& values) {
@@ -103,28 +97,10 @@ Formula members(TablePart<P>& t) {
   return tokens;
 }
 
-// Bytes [begin, begin + count) of each row, as elements of `dtype`.
-HostTensor part_of(const HostTensor& bytes, std::string_view name, Dtype dtype, std::int64_t begin,
-                   std::int64_t count) {
-  const auto size = static_cast<std::int64_t>(size_of(dtype));
-  TensorSpec spec{.name = std::string(name), .dtype = dtype, .shape = {bytes.rows(), count / size}};
-  const auto bit = [whole = bytes.spec().origin, begin, size](std::int64_t row,
-                                                              std::int64_t column) {
-    return whole->bit(row, begin + column * size);
-  };
-  spec.origin = std::make_shared<const Origin>(Origin{bytes.spec().origin->tensor, bit});
-  HostTensor part(std::move(spec));
-  for (std::int64_t row = 0; row < bytes.rows(); ++row) {
-    std::memcpy(part.bytes().data() + row * count, bytes.row<std::uint8_t>(row) + begin,
-                static_cast<std::size_t>(count));
-  }
-  return part;
-}
-
 class CompressProblem final : public TableProblem<P> {
  public:
   CompressProblem(const Row& row, const device::Properties& platform)
-      : TableProblem(table_of<members>(), row, platform) {
+      : TableProblem(table_of<members>(), row, platform), layout_(p_) {
     pool_.tokens = p_.tokens;
     pool_.page = p_.cache.page;
     pool_.block_bytes = p_.cache.block_stride_bytes;
@@ -151,6 +127,7 @@ class CompressProblem final : public TableProblem<P> {
   void fill(const Step& step, TensorSet& tensors) const override {
     fill_partial_states(shape_, step, tensors);
     fill_cache_pool(pool_, step, tensors);
+    if (p_.layout == PLUMB_COMPRESSED_ROWS_FP8) fill_cache_scale(step, tensors);
     skip_some(step, tensors);
   }
 
@@ -159,10 +136,12 @@ class CompressProblem final : public TableProblem<P> {
     const std::vector<std::int64_t> closing = closing_tokens(tensors);
     reference::CompressedStates input = reference_states(shape_, tensors, closing);
     input.eps = double{p_.eps};
+    input.rounding = rounding();
     Estimate states = compressed_states(input, numerics);
     states.structured = step.fill != Fill::real;
     const CacheContents contents(
-        pool_, tensors, [this](std::int64_t offset) { return entry(offset); }, mask_of(closing));
+        pool_, tensors, [this](std::int64_t offset) { return layout_.entry(offset); },
+        mask_of(closing));
     const RowMask judged = judged_tokens(contents.written(), states, closing);
     if (p_.layout == PLUMB_COMPRESSED_ROWS) {
       const HostTensor stored = contents.stored("cache.rows", Dtype::bf16, &CacheEntry::copied);
@@ -170,7 +149,7 @@ class CompressProblem final : public TableProblem<P> {
                             token_groups()),
               contents.expect_rest()};
     }
-    return expect_quantised(contents, states, closing, judged, numerics);
+    return expect_quantised(contents, tensors, states, closing, judged, numerics);
   }
 
   double cost() const override {
@@ -223,28 +202,18 @@ class CompressProblem final : public TableProblem<P> {
     }
   }
 
-  bool pads() const { return p_.pad == PLUMB_PAD_ZERO; }
-
-  CacheEntry entry(std::int64_t offset) const {
-    if (p_.layout == PLUMB_COMPRESSED_MAIN) {
-      return reference::k_cache_entry(pool_.page, offset, pads());
-    }
-    if (p_.layout == PLUMB_COMPRESSED_INDEXER) {
-      return reference::indexer_k_entry(
-          {.page = pool_.page, .head_dim = p_.head_dim, .quant_block = p_.head_dim}, offset);
-    }
-    CacheEntry row;
-    reference::append_range(row.copied, offset * p_.head_dim * 2, p_.head_dim * 2);
-    return row;
+  reference::CompressedRounding rounding() const {
+    using Rounding = reference::CompressedRounding;
+    if (p_.rounding == PLUMB_COMPRESSED_ROUND_STORE) return Rounding::store;
+    return p_.rounding == PLUMB_COMPRESSED_ROUND_NORM ? Rounding::norm : Rounding::every;
   }
 
-  GroupQuant how() const {
-    const bool main = p_.layout == PLUMB_COMPRESSED_MAIN;
-    GroupQuant quant = reference::fp8_quant(reference::Dialect::e4m3fn,
-                                            main ? reference::kMlaScaleGroup : p_.head_dim);
-    const bool of_scale = main && p_.floor == PLUMB_COMPRESSED_FLOOR_SCALE;
-    (of_scale ? quant.scale_floor : quant.amax_floor) = double{1e-4F};
-    return quant;
+  // About the size of a state's largest channels divided by 448, so that some saturate. A power of
+  // two keeps codes of the exact fill exact.
+  void fill_cache_scale(const Step& step, TensorSet& tensors) const {
+    const double size = std::ldexp(1.0, static_cast<int>(shape_.weight_exponent) - 7);
+    const double factor = step.fill == Fill::exact ? 1 : uniform(mix(step.seed, 73), 0) + 0.25;
+    tensors.at("cache_scale").data<float>()[0] = static_cast<float>(size * factor);
   }
 
   RowMask mask_of(const std::vector<std::int64_t>& tokens) const {
@@ -274,32 +243,22 @@ class CompressProblem final : public TableProblem<P> {
                              const std::vector<std::int64_t>& closing,
                              const RowMask& judged) const {
     const HostTensor copied = contents.stored("cache.copied", Dtype::u8, &CacheEntry::copied);
-    const std::int64_t bytes = 2 * reference::kMlaRope;
-    const HostTensor rope = part_of(copied, "cache.rope", Dtype::bf16, 0, bytes);
+    const HostTensor rope = bytes_as(copied, "cache.rope", Dtype::bf16, 0, reference::kMlaRope);
     Expectations all{expect_floats(rope, placed(compressed_columns(states, kMlaNope), closing),
                                    judged, token_groups())};
-    if (!pads()) return all;
+    if (!layout_.pads) return all;
     const std::vector<std::int64_t> zeros(static_cast<std::size_t>(p_.tokens), 0);
-    all.push_back(expect_exact(part_of(copied, "cache.pad", Dtype::u8, bytes, 1), zeros, judged));
+    all.push_back(expect_exact(bytes_as(copied, "cache.pad", Dtype::u8, 2 * reference::kMlaRope, 1),
+                               zeros, judged));
     return all;
   }
 
-  // Scales as exponent bytes: as they are stored, or those of the powers of two in fp32.
-  HostTensor scale_bytes(const CacheContents& contents) const {
-    const bool main = p_.layout == PLUMB_COMPRESSED_MAIN;
-    HostTensor scales =
-        contents.stored("cache.scales", main ? Dtype::u8 : Dtype::f32, &CacheEntry::scales);
-    if (main) return scales;
-    return bytes_of_scales("cache.scales", scales.rows(), scales.columns(), numbers_of(scales),
-                           scales.spec().origin);
-  }
-
-  Expectations expect_quantised(const CacheContents& contents, const Estimate& states,
-                                const std::vector<std::int64_t>& closing, const RowMask& judged,
-                                const reference::Numerics& numerics) const {
-    const bool main = p_.layout == PLUMB_COMPRESSED_MAIN;
-    const std::int64_t columns = main ? kMlaNope : p_.head_dim;
-    const HostTensor scales = scale_bytes(contents);
+  // The scale of each group of the closing tokens' states.
+  std::vector<double> scales_of_groups(const HostTensor& scales, const TensorSet& tensors,
+                                       const std::vector<std::int64_t>& closing) const {
+    if (!layout_.has_scales()) {
+      return std::vector<double>(closing.size(), tensors.at("cache_scale").value(0, 0));
+    }
     std::vector<double> numbers;
     for (const std::int64_t token : closing) {
       for (std::int64_t i = 0; i < scales.columns(); ++i) {
@@ -307,20 +266,47 @@ class CompressProblem final : public TableProblem<P> {
         numbers.push_back(decode(reference::CodeFormat::ue8m0, byte));
       }
     }
-    reference::CodeEstimate bytes = compressed_scales(states, columns, how(), numerics);
-    reference::CodeEstimate codes = compressed_codes(states, columns, numbers, how(), numerics);
-    for (reference::CodeEstimate* of : {&bytes, &codes}) {
-      of->before = placed(of->before, closing);
-      of->before.structured = states.structured;
+    return numbers;
+  }
+
+  // All four bytes of a scale are equal.
+  Expectation expect_equal_bytes(const CacheContents& contents, const HostTensor& first,
+                                 const RowMask& judged) const {
+    const HostTensor all = contents.stored("cache.scales", Dtype::u8, &CacheEntry::scales);
+    std::vector<std::int64_t> bytes;
+    for (std::int64_t token = 0; token < p_.tokens; ++token) {
+      bytes.insert(bytes.end(), 3, static_cast<std::int64_t>(first.value(token, 0)));
     }
-    Expectations all{expect_codes(scales, std::move(bytes), judged),
-                     expect_codes(contents.stored("cache.codes", Dtype::u8, &CacheEntry::codes),
-                                  std::move(codes), judged)};
-    if (main) append(expect_copied(contents, states, closing, judged), all);
+    return expect_exact(bytes_as(all, "cache.scales", Dtype::u8, 1, 3), bytes, judged);
+  }
+
+  Expectations expect_quantised(const CacheContents& contents, const TensorSet& tensors,
+                                const Estimate& states, const std::vector<std::int64_t>& closing,
+                                const RowMask& judged, const reference::Numerics& numerics) const {
+    const GroupQuant how = layout_.quant();
+    const std::int64_t columns = layout_.quantised_columns();
+    const auto expect = [&](const HostTensor& stored, reference::CodeEstimate codes) {
+      codes.before = placed(codes.before, closing);
+      codes.before.structured = states.structured;
+      return expect_codes(stored, std::move(codes), judged);
+    };
+    const HostTensor scales = layout_.has_scales() ? layout_.scales(contents) : HostTensor({});
+    Expectations all;
+    if (layout_.has_scales()) {
+      all.push_back(expect(scales, compressed_scales(states, columns, how, numerics)));
+    }
+    if (p_.layout == PLUMB_COMPRESSED_INDEXER_BYTES) {
+      all.push_back(expect_equal_bytes(contents, scales, judged));
+    }
+    const std::vector<double> numbers = scales_of_groups(scales, tensors, closing);
+    all.push_back(
+        expect(layout_.codes(contents), compressed_codes(states, columns, numbers, how, numerics)));
+    if (layout_.is_main()) append(expect_copied(contents, states, closing, judged), all);
     all.push_back(contents.expect_rest());
     return all;
   }
 
+  CompressedLayout layout_;
   CachePoolShape pool_;
   PartialStateShape shape_;
 };
@@ -351,8 +337,8 @@ OpDefinition define_compress_norm_rope_insert() {
       {"kv_exponent", 0, -40, 40, "kv are about 2 to this power", true},
       {"far", 0, 0, 1, "1: blocks around 2^31 and 2^32 bytes into the cache"},
       {"far_states", 0, 0, 1, "1: the same of the state cache"}};
-  op.word_parameters = {kStateForm, kLayout};
-  op.choices = {kFloor, kPad};
+  op.word_parameters = {kStateForm, kCompressedLayout};
+  op.choices = {kFloor, kPad, kRounding};
   op.make_problem = make_problem_of<CompressProblem>;
   op.table = &table_of<members>();
   return op;

@@ -10,6 +10,7 @@
 #include <plumb/ops/quantization.h>
 
 #include "cases/ops/quantization/quant_inputs.h"
+#include "cases/ops/quantization/stored_codes.h"
 #include "cases/tensors/fill.h"
 
 namespace plumb::cases {
@@ -102,18 +103,6 @@ class Mxfp4QuantProblem final : public TableProblem<P> {
         double{p_.amax_floor},
         {.ties = ties_of(p_.ties), .zero_has_sign = p_.negative_zero == PLUMB_NEGATIVE_ZERO_KEPT},
         rule_of(p_.scale_rule));
-  }
-
-  HostTensor one_code_per_byte(const HostTensor& q) const {
-    TensorSpec spec{.name = "q", .dtype = Dtype::u8, .shape = {p_.tokens, p_.columns}};
-    const auto bit = [stride = p_.q_row_stride](std::int64_t row, std::int64_t column) {
-      return 8 * row * stride + 4 * column;
-    };
-    spec.origin = std::make_shared<const Origin>(Origin{.tensor = "q", .bit = bit, .width = 4});
-    HostTensor codes(std::move(spec));
-    const auto unpacked = reference::unpack_codes(packed<std::uint8_t>(q));
-    std::copy(unpacked.begin(), unpacked.end(), codes.data<std::uint8_t>());
-    return codes;
   }
 
   static std::vector<double> numbers(const HostTensor& scales) {

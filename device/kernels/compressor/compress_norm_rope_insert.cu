@@ -10,6 +10,7 @@
 
 #include "device/kernels/bf16.h"
 #include "device/kernels/block_table.h"
+#include "device/kernels/fp4.h"
 #include "device/kernels/fp8.h"
 #include "device/kernels/norm/rope.h"
 
@@ -20,9 +21,17 @@ namespace {
 using Params = plumb_compress_norm_rope_insert_params;
 
 constexpr int kThreads = 128, kMostWaves = kThreads / 32;
-constexpr int kMostDim = 512, kMostGroups = 8;
+constexpr int kMostDim = 512, kMostGroups = 16;
 constexpr int kMainGroup = 64, kMainBytes = 576, kMainScaleBytes = 8;
 constexpr float kLeast = 1e-4F, kLargestCode = 448;
+constexpr float kLeastMx = 0x1.8p-124F;  // 6 * 2^-126: under it a scale would be subnormal
+
+PLUMB_DEVICE float stored_bf16(float value) { return load_bf16(store_bf16(value)); }
+
+// Rounds a result to bf16 if the op's rounding is `least` or one of those behind it.
+PLUMB_DEVICE float result(const Params& p, plumb_compressed_rounding least, float value) {
+  return p.rounding >= least ? stored_bf16(value) : value;
+}
 
 // First byte of the partial state of a position.
 PLUMB_DEVICE const std::uint8_t* state_of(const Params& p, const std::int32_t* blocks,
@@ -60,22 +69,33 @@ PLUMB_DEVICE void for_window(const Params& p, const ChannelWindow& window, int d
     const std::int64_t column = p.overlap && i >= p.ratio ? p.head_dim + d : d;
     float score = state_value(p, state, window.width + column);
     if (p.form != PLUMB_STATE_BIASED) score += p.ape[position % p.ratio * window.width + column];
-    use(score, state_value(p, state, column));
+    use(result(p, PLUMB_COMPRESSED_ROUND_EVERY, score), state_value(p, state, column));
   }
 }
 
-PLUMB_DEVICE float pooled(const Params& p, const ChannelWindow& window, int d) {
+PLUMB_DEVICE float weight_of(float score, float largest) {
   constexpr float kLog2E = 1.44269504F;
+  return exp2_approx((score - largest) * kLog2E);
+}
+
+PLUMB_DEVICE float pooled(const Params& p, const ChannelWindow& window, int d) {
   float largest = -INFINITY;
   for_window(p, window, d,
              [&](float score, float) { largest = score > largest ? score : largest; });
   float weights = 0, sum = 0;
   for_window(p, window, d, [&](float score, float kv) {
-    const float weight = exp2_approx((score - largest) * kLog2E);
+    const float weight = weight_of(score, largest);
     weights += weight;
     sum += weight * kv;
   });
-  return sum / weights;
+  if (p.rounding != PLUMB_COMPRESSED_ROUND_EVERY) {
+    return result(p, PLUMB_COMPRESSED_ROUND_NORM, sum / weights);
+  }
+  sum = 0;
+  for_window(p, window, d, [&](float score, float kv) {
+    sum += stored_bf16(stored_bf16(weight_of(score, largest) / weights) * kv);
+  });
+  return stored_bf16(sum);
 }
 
 // Sum over the block, the same in each thread.
@@ -100,14 +120,15 @@ PLUMB_DEVICE float rotated(const Params& p, const float* state, const float* ang
   return i % 2 == 0 ? pair.even : pair.odd;
 }
 
-PLUMB_DEVICE float stored_bf16(float value) { return load_bf16(store_bf16(value)); }
-
 // UE8M0 code of the scale of channels [first, first + count), whose values are rounded to bf16.
 PLUMB_DEVICE std::uint8_t group_scale(const Params& p, const float* state, int first, int count) {
   float amax = 0;
   for (int d = first; d < first + count; ++d) {
     const float value = stored_bf16(state[d]), size = value < 0 ? -value : value;
     amax = size > amax ? size : amax;
+  }
+  if (p.layout == PLUMB_COMPRESSED_INDEXER_MXFP4) {
+    return encode_ue8m0((amax < kLeastMx ? kLeastMx : amax) / kLargestE2m1);
   }
   const bool of_scale =
       p.layout == PLUMB_COMPRESSED_MAIN && p.floor == PLUMB_COMPRESSED_FLOOR_SCALE;
@@ -134,8 +155,26 @@ PLUMB_DEVICE void insert_indexer(const Params& p, const StatePlace& to, const fl
     to.page[to.offset * p.head_dim + d] = code_of(state[d], scales[0]);
   }
   if (thread_index() != 0) return;
-  reinterpret_cast<float*>(to.page + p.cache.page * p.head_dim)[to.offset] =
-      decode_ue8m0(scales[0]);
+  auto* const place = reinterpret_cast<float*>(to.page + p.cache.page * p.head_dim) + to.offset;
+  const bool bytes = p.layout == PLUMB_COMPRESSED_INDEXER_BYTES;
+  *place = bytes ? bits_float(scales[0] * 0x01010101U) : decode_ue8m0(scales[0]);
+}
+
+PLUMB_DEVICE void insert_mxfp4(const Params& p, const StatePlace& to, const float* state,
+                               const std::uint8_t* scales) {
+  const int bytes = static_cast<int>(p.head_dim) / 2;
+  const int groups = static_cast<int>(p.head_dim) / kMxGroup;
+  const auto code = [&](int d) {
+    const float inverse = decode_ue8m0(static_cast<std::uint8_t>(254 - scales[d / kMxGroup]));
+    return encode_e2m1(stored_bf16(state[d]) * inverse, PLUMB_TIES_TO_EVEN,
+                       PLUMB_NEGATIVE_ZERO_KEPT);
+  };
+  for (int i = thread_index(); i < bytes; i += block_size()) {
+    to.page[to.offset * bytes + i] = static_cast<std::uint8_t>(code(2 * i) | code(2 * i + 1) << 4);
+  }
+  if (thread_index() < groups) {
+    to.page[p.cache.page * bytes + to.offset * groups + thread_index()] = scales[thread_index()];
+  }
 }
 
 PLUMB_DEVICE void insert_main(const Params& p, const StatePlace& to, const float* state,
@@ -159,6 +198,37 @@ PLUMB_DEVICE void insert_row(const Params& p, const StatePlace& to, const float*
   for (int d = thread_index(); d < p.head_dim; d += block_size()) row[d] = store_bf16(state[d]);
 }
 
+PLUMB_DEVICE void insert_codes(const Params& p, const StatePlace& to, const float* state) {
+  const float inverse = 1 / *p.cache_scale;
+  for (int d = thread_index(); d < p.head_dim; d += block_size()) {
+    to.page[to.offset * p.head_dim + d] =
+        encode_e4m3(stored_bf16(state[d]) * inverse, PLUMB_E4M3FN);
+  }
+}
+
+// Channels under one scale. 0: the layout stores no scales.
+PLUMB_DEVICE int scale_group(const Params& p) {
+  switch (p.layout) {
+    case PLUMB_COMPRESSED_MAIN: return kMainGroup;
+    case PLUMB_COMPRESSED_INDEXER:
+    case PLUMB_COMPRESSED_INDEXER_BYTES: return static_cast<int>(p.head_dim);
+    case PLUMB_COMPRESSED_INDEXER_MXFP4: return kMxGroup;
+    default: return 0;
+  }
+}
+
+PLUMB_DEVICE void insert(const Params& p, const StatePlace& to, const float* state,
+                         const std::uint8_t* scales) {
+  switch (p.layout) {
+    case PLUMB_COMPRESSED_INDEXER:
+    case PLUMB_COMPRESSED_INDEXER_BYTES: return insert_indexer(p, to, state, scales);
+    case PLUMB_COMPRESSED_INDEXER_MXFP4: return insert_mxfp4(p, to, state, scales);
+    case PLUMB_COMPRESSED_MAIN: return insert_main(p, to, state, scales);
+    case PLUMB_COMPRESSED_ROWS: return insert_row(p, to, state);
+    case PLUMB_COMPRESSED_ROWS_FP8: return insert_codes(p, to, state);
+  }
+}
+
 PLUMB_KERNEL void compress_norm_rope_insert_kernel(Params p) {
   PLUMB_SHARED(float, wave_sums, kMostWaves);
   PLUMB_SHARED(float, normed, kMostDim);
@@ -178,31 +248,44 @@ PLUMB_KERNEL void compress_norm_rope_insert_kernel(Params p) {
   const float mean = sum_of_block(squares, wave_sums) / static_cast<float>(dim);
   const float r = rsqrt_approx(mean + p.eps);
   for (int i = 0, d = thread_index(); d < dim; ++i, d += kThreads) {
-    normed[d] = states[i] * r * load_bf16(p.weight[d]);
+    normed[d] = result(p, PLUMB_COMPRESSED_ROUND_NORM, states[i] * r * load_bf16(p.weight[d]));
   }
   block_sync();
 
   const float* angles = p.cos_sin + position / p.ratio * p.ratio * kRopeDim;
   for (int d = thread_index(); d < dim; d += kThreads) turned[d] = rotated(p, normed, angles, d);
   block_sync();
-  const bool main = p.layout == PLUMB_COMPRESSED_MAIN;
-  const int group = main ? kMainGroup : dim, groups = main ? kNopeDim / kMainGroup : 1;
-  if (p.layout != PLUMB_COMPRESSED_ROWS && thread_index() < groups) {
+  const int group = scale_group(p);
+  const int channels = p.layout == PLUMB_COMPRESSED_MAIN ? kNopeDim : dim;
+  if (group != 0 && thread_index() < channels / group) {
     scales[thread_index()] = group_scale(p, turned, thread_index() * group, group);
   }
   block_sync();
-
-  const StatePlace to{p.cache.data + slot / p.cache.page * p.cache.block_stride_bytes,
-                      slot % p.cache.page};
-  if (p.layout == PLUMB_COMPRESSED_INDEXER) return insert_indexer(p, to, turned, scales);
-  if (main) return insert_main(p, to, turned, scales);
-  insert_row(p, to, turned);
+  insert(p, {p.cache.data + slot / p.cache.page * p.cache.block_stride_bytes, slot % p.cache.page},
+         turned, scales);
 }
 
-std::int64_t least_page_bytes(const Params& p) {
-  if (p.layout == PLUMB_COMPRESSED_MAIN) return p.cache.page * (kMainBytes + kMainScaleBytes);
-  if (p.layout == PLUMB_COMPRESSED_INDEXER) return p.cache.page * (p.head_dim + 4);
-  return p.cache.page * p.head_dim * 2;
+std::int64_t state_bytes(const Params& p) {
+  switch (p.layout) {
+    case PLUMB_COMPRESSED_INDEXER:
+    case PLUMB_COMPRESSED_INDEXER_BYTES: return p.head_dim + 4;
+    case PLUMB_COMPRESSED_INDEXER_MXFP4: return p.head_dim / 2 + p.head_dim / kMxGroup;
+    case PLUMB_COMPRESSED_MAIN: return kMainBytes + kMainScaleBytes;
+    case PLUMB_COMPRESSED_ROWS: return 2 * p.head_dim;
+    case PLUMB_COMPRESSED_ROWS_FP8: return p.head_dim;
+  }
+  return 0;
+}
+
+// Of the addresses of a cache.
+std::int64_t alignment(const Params& p) {
+  switch (p.layout) {
+    case PLUMB_COMPRESSED_INDEXER:
+    case PLUMB_COMPRESSED_INDEXER_BYTES: return 4;
+    case PLUMB_COMPRESSED_INDEXER_MXFP4:
+    case PLUMB_COMPRESSED_ROWS_FP8: return 1;
+    default: return 2;
+  }
 }
 
 bool has_legal_caches(const Params& p) {
@@ -213,9 +296,8 @@ bool has_legal_caches(const Params& p) {
   if (state.block_stride_bytes < state.rows * state.row_stride_bytes) return false;
   if (state.row_stride_bytes % element != 0 || state.block_stride_bytes % element != 0)
     return false;
-  const std::int64_t aligned = p.layout == PLUMB_COMPRESSED_INDEXER ? 4 : 2;
-  return p.cache.page >= 1 && p.cache.block_stride_bytes >= least_page_bytes(p) &&
-         p.cache.block_stride_bytes % aligned == 0;
+  return p.cache.page >= 1 && p.cache.block_stride_bytes >= p.cache.page * state_bytes(p) &&
+         p.cache.block_stride_bytes % alignment(p) == 0;
 }
 
 bool is_legal(const Params& p) {
@@ -225,7 +307,8 @@ bool is_legal(const Params& p) {
   if (!has_legal_caches(p)) return false;
   if (p.tokens == 0) return true;
   const bool has_ape = p.form == PLUMB_STATE_BIASED || p.ape;
-  return has_ape && p.states.data && p.block_table && p.token_to_req && p.positions &&
+  const bool has_scale = p.layout != PLUMB_COMPRESSED_ROWS_FP8 || p.cache_scale;
+  return has_ape && has_scale && p.states.data && p.block_table && p.token_to_req && p.positions &&
          p.slot_mapping && p.weight && p.cos_sin && p.kv_slot_mapping && p.cache.data;
 }
 

@@ -72,7 +72,10 @@ typedef struct plumb_save_partial_states_params {
 typedef enum plumb_compressed_layout {
   PLUMB_COMPRESSED_INDEXER = 0, /* per block the codes of all its states, then their fp32 scales */
   PLUMB_COMPRESSED_MAIN = 1,    /* as quantize_and_insert_k_cache: head_dim 512 */
-  PLUMB_COMPRESSED_ROWS = 2     /* rows of head_dim bf16 */
+  PLUMB_COMPRESSED_ROWS = 2,    /* rows of head_dim bf16 */
+  PLUMB_COMPRESSED_INDEXER_BYTES = 3, /* as INDEXER, but a scale is four equal UE8M0 bytes */
+  PLUMB_COMPRESSED_INDEXER_MXFP4 = 4, /* as the cache of fp4_paged_mqa_logits: E2M1, UE8M0 of 32 */
+  PLUMB_COMPRESSED_ROWS_FP8 = 5       /* rows of head_dim codes, all under cache_scale */
 } plumb_compressed_layout;
 
 /* Which number has a lower limit of 10^-4 when a group of the main layout is quantised. */
@@ -80,6 +83,14 @@ typedef enum plumb_compressed_floor {
   PLUMB_COMPRESSED_FLOOR_AMAX = 0, /* the largest magnitude */
   PLUMB_COMPRESSED_FLOOR_SCALE = 1 /* the scale, before it is rounded up */
 } plumb_compressed_floor;
+
+/* Which results are rounded to bf16 before the state is stored. */
+typedef enum plumb_compressed_rounding {
+  PLUMB_COMPRESSED_ROUND_STORE = 0, /* none */
+  PLUMB_COMPRESSED_ROUND_NORM = 1,  /* the mean over the window, and the normalised state */
+  PLUMB_COMPRESSED_ROUND_EVERY = 2  /* also scores with ape, weights of the softmax, and their
+                                       products with kv */
+} plumb_compressed_rounding;
 
 /* Computes the compressed states of the groups that tokens close: softmax over the window of
  * each channel, RMS norm, RoPE, quantisation, insert [10.4]. Token t writes to
@@ -110,6 +121,8 @@ typedef struct plumb_compress_norm_rope_insert_params {
   plumb_compressed_layout layout;
   plumb_compressed_floor floor; /* main layout only; the indexer's floor is that of amax */
   plumb_pad_byte pad;           /* main layout only */
+  plumb_compressed_rounding rounding;
+  const float* cache_scale; /* [1]: a code times this is the number; null unless layout ROWS_FP8 */
 } plumb_compress_norm_rope_insert_params;
 
 #ifdef __cplusplus

@@ -187,6 +187,68 @@ TEST(CompressedStates, AreWithinTheirBoundInEveryOrder) {
   }
 }
 
+float bf16(float x) { return static_cast<float>(decode_bf16(encode_bf16(x))); }
+
+// Channel d of the mean over a window with every result rounded, as torch computes it in bf16.
+float pooled_with_roundings(Sequence& sequence, std::int64_t last, std::int64_t d) {
+  const std::int64_t window = 2 * sequence.ratio, first = last - window + 1;
+  const auto column = [&](std::int64_t i) { return i >= sequence.ratio ? kDim + d : d; };
+  const auto score = [&](std::int64_t i) { return bf16(sequence.score(first + i)[column(i)]); };
+  float largest = -INFINITY, weights = 0, sum = 0;
+  for (std::int64_t i = 0; i < window; ++i) largest = std::max(largest, score(i));
+  for (std::int64_t i = 0; i < window; ++i) weights += std::exp(score(i) - largest);
+  for (std::int64_t i = 0; i < window; ++i) {
+    const float weight = bf16(std::exp(score(i) - largest) / weights);
+    sum += bf16(weight * sequence.kv(first + i)[column(i)]);
+  }
+  return bf16(sum);
+}
+
+struct RoundingShares {
+  double rounded = 0, unrounded = 0;  // largest ratio of error to bound
+};
+
+// Of states that round every result, and of states that round the stored one only, under `every`.
+// Angles are 0.
+RoundingShares shares_under_every_rounding() {
+  RoundingShares shares;
+  constexpr std::int64_t kRatio = 4, kLast = 7;
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    Sequence sequence(kLast + 1, kRatio, true);
+    for (std::size_t i = 0; i < sequence.states.size(); ++i) {
+      sequence.states[i] = bf16(static_cast<float>(cases::normal(seed + 500, i)));
+    }
+    for (std::size_t i = 0; i < sequence.cos_sin.size(); ++i) {
+      sequence.cos_sin[i] = i % 64 < 32 ? 1 : 0;
+    }
+    CompressedStates input = sequence.input({kLast});
+    input.rounding = CompressedRounding::every;
+    const Estimate states = compressed_states(input, {.chains = 1});
+    for (const bool rounds : {true, false}) {
+      std::vector<float> c(kDim);
+      float squares = 0;
+      for (std::int64_t d = 0; d < kDim; ++d) {
+        c[d] = rounds ? pooled_with_roundings(sequence, kLast, d)
+                      : pooled_in_order(sequence, kLast, d, false);
+        squares += c[d] * c[d];
+      }
+      const float r = plain_rsqrt(squares / kDim);
+      double& share = rounds ? shares.rounded : shares.unrounded;
+      for (std::int64_t d = 0; d < kDim; ++d) {
+        const double y = bf16(c[d] * r);
+        share = std::max(share, std::abs(y - states.centre(d)) / states.arithmetic(d));
+      }
+    }
+  }
+  return shares;
+}
+
+TEST(CompressedStates, AreWithinTheirBoundWithEveryResultRounded) {
+  const RoundingShares shares = shares_under_every_rounding();
+  EXPECT_LE(shares.rounded, 1);
+  EXPECT_GT(shares.unrounded, 1);
+}
+
 TEST(CompressedStates, ImpossibleArgumentsAreRefused) {
   using P = plumb_compress_norm_rope_insert_params;
   const auto status = [](auto spoil) {
@@ -207,6 +269,15 @@ TEST(CompressedStates, ImpossibleArgumentsAreRefused) {
   EXPECT_EQ(status([](P& p) { p.states.rows = 2; }), PLUMB_INVALID_ARGUMENT);
   EXPECT_EQ(status([](P& p) { p.cache.block_stride_bytes = 582; }), PLUMB_INVALID_ARGUMENT);
   EXPECT_EQ(status([](P& p) { p.eps = NAN; }), PLUMB_INVALID_ARGUMENT);
+  const auto mxfp4 = [](std::int64_t stride) {
+    return [stride](P& p) {
+      p.layout = PLUMB_COMPRESSED_INDEXER_MXFP4;
+      p.head_dim = 128;
+      p.cache.block_stride_bytes = stride;
+    };
+  };
+  EXPECT_EQ(status(mxfp4(68)), PLUMB_OK);
+  EXPECT_EQ(status(mxfp4(67)), PLUMB_INVALID_ARGUMENT);
   EXPECT_EQ(device::kernels::compress_norm_rope_insert().launch(nullptr), PLUMB_INVALID_ARGUMENT);
 }
 
