@@ -77,7 +77,11 @@ void write_rows(const TrackedNode& node, std::int64_t first, Estimate& estimate)
     const auto at = static_cast<std::size_t>(i);
     const bool finite = std::isfinite(node.values[at]) && std::isfinite(node.centres[at]);
     if (finite) {
-      estimate.shift[static_cast<std::size_t>(begin) + at] = node.centres[at] - node.values[at];
+      // The difference is rounded if the centre is much larger than the value. The value gives way,
+      // so that value + shift is the centre: a number that lies on a tie of the next rounding.
+      const auto place = static_cast<std::size_t>(begin) + at;
+      estimate.shift[place] = node.centres[at] - node.values[at];
+      estimate.value[place] = node.centres[at] - estimate.shift[place];
     }
   }
   const std::int64_t rows = estimate.columns > 0 ? count / estimate.columns : 0;

@@ -6,14 +6,17 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <memory>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "reference/formats/bfloat16.h"
 #include "reference/quantization/group_quant.h"
 #include "reference/rounding.h"
 #include "reference/tracked/quantized.h"
+#include "reference/tracked/tracked_node.h"
 #include "tests/support/random.h"
 #include "tests/tracked/honest_array.h"
 
@@ -168,6 +171,22 @@ TEST(TrackedCasts, PermitTheNeighbourAtATie) {
   EXPECT_NEAR(codes.flip, 0.5, 0.1);
   EXPECT_EQ(tie.values.worst(0), 2);
   EXPECT_EQ(quantized(Tracked({17}, {1}, kFp32), CodeFormat::e4m3fn).values.worst(0), 0);
+}
+
+// Roundings have moved the result far from the exact value, to 31 / 128: halfway between two codes.
+// The exact value plus the distance must be 31 / 128 again, or the wrong code is expected.
+TEST(TrackedCasts, KeepACentreOnATie) {
+  tests::Random random(3);
+  for (int i = 0; i < 1000; ++i) {
+    const double value = random.normal() / 16, tie = 31.0 / 128;
+    TrackedNode node = Tracked({value}, {1, 1}, kFp32).release();
+    node.centres = {tie};
+    const Tracked moved(std::make_shared<const TrackedNode>(std::move(node)));
+    const Estimate stored = estimate_of(moved, Format::f64);
+    const CodeEstimate codes{.format = CodeFormat::e4m3fn, .before = stored};
+    EXPECT_EQ(honest_codes(codes, 0).exact, encode(CodeFormat::e4m3fn, tie)) << value;
+    EXPECT_NEAR(stored.value[0], value, 1e-15);
+  }
 }
 
 TEST(TrackedCasts, DivideByPowersOfTwoExactly) {
