@@ -167,23 +167,10 @@ class Fp4PagedMqaLogitsProblem final : public TableProblem<P> {
 
   reference::Fp4PagedMqaLogits reference_input(const TensorSet& tensors) const {
     reference::Fp4PagedMqaLogits input;
+    contexts_.set_rows(p_, tensors, input);
     input.q = tensors.at("q").data<std::uint8_t>();
     input.q_scales = tensors.at("q_scales").data<std::uint8_t>();
     input.page = p_.page;
-    input.weights = tensors.at("weights").data<float>();
-    input.context_lens = tensors.at("context_lens").data<std::int32_t>();
-    input.context_lens_row_stride = p_.context_lens_row_stride;
-    input.context_lens_dims = p_.context_lens_dims;
-    input.cache = tensors.at("cache").data<std::uint8_t>();
-    input.block_stride_bytes = contexts_.pool.block_bytes;
-    input.block_table_row_stride = p_.block_table_row_stride;
-    input.requests = p_.requests;
-    input.next_n = p_.next_n;
-    input.heads = p_.heads;
-    input.dim = p_.dim;
-    input.max_context_len = p_.max_context_len;
-    input.columns = p_.logits_row_stride;
-    input.clean = p_.clean_logits != 0;
     return input;
   }
 

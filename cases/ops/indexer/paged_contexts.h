@@ -42,6 +42,26 @@ class PagedContexts {
   void fill(const Step& step, HostTensor& context_lens, HostTensor& block_table, HostTensor& cache,
             const KeyWriter& writer) const;
 
+  // Sets what the parameters of both ops have in common.
+  template <class Params>
+  void set_rows(const Params& p, const TensorSet& tensors,
+                reference::PagedLogitsRows& input) const {
+    input.weights = tensors.at("weights").data<float>();
+    input.context_lens = tensors.at("context_lens").data<std::int32_t>();
+    input.context_lens_row_stride = p.context_lens_row_stride;
+    input.context_lens_dims = p.context_lens_dims;
+    input.cache = tensors.at("cache").data<std::uint8_t>();
+    input.block_stride_bytes = pool.block_bytes;
+    input.block_table_row_stride = p.block_table_row_stride;
+    input.requests = p.requests;
+    input.next_n = p.next_n;
+    input.heads = p.heads;
+    input.dim = p.dim;
+    input.max_context_len = p.max_context_len;
+    input.columns = p.logits_row_stride;
+    input.clean = p.clean_logits != 0;
+  }
+
   // Throws BadRow if a row of a recorded call needs blocks or columns that do not exist.
   void check(const reference::PagedLogitsRows& input) const;
   // Columns that the op promises of each row.
