@@ -184,9 +184,11 @@ std::vector<Alternative> passes_under(const Case& any, const CaseResult& result,
   const double run =
       static_cast<double>(result.launches) * (problem->cost() + verdict_cost(*problem));
   auto left = static_cast<int>(std::min(kMostRuns, kMostNanosecondsOfPassing / run));
+  // A case that failed for its golden alone passes under every declaration, the present one too.
+  if (left > 0 && passes(any, options)) return {};
   std::vector<Alternative> passing;
   for (const Alternative& one : single_changes(*which.op, which.row)) {
-    if (--left < 0) break;
+    if (--left <= 0) break;
     if (passes(any, declaring(*any.op, options, one))) passing.push_back(one);
   }
   return passing;

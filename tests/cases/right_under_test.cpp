@@ -141,6 +141,16 @@ TEST(PassesUnder, NamesNothingForAKernelThatIsWrongUnderAll) {
   EXPECT_EQ(passes_if(passes_under(which, result, nothing)), "");
 }
 
+// The result of a run with goldens, of which the last run had other bits.
+TEST(PassesUnder, NamesNothingForACaseThatPassesAsItIs) {
+  const Case& which = find_case("quantize_and_insert_k_cache/far_blocks/eager");
+  const RunOptions options = on("sim-sm90");
+  CaseResult result = run_case(which, options);
+  result.outcome = Outcome::failed;
+  result.failures.push_back({.context = "here", .lines = {"golden: none"}, .kind = "golden"});
+  EXPECT_EQ(passes_if(passes_under(which, result, options)), "");
+}
+
 TEST(RightUnder, NamesSeveralValuesTogether) {
   RunOptions helper = on("sim-sm90");
   helper.launched_under = "floor=1e-4 ties=toward_zero negative_zero=dropped";
