@@ -43,6 +43,8 @@ struct Numerics {
   double function_ulp = 2;
   SumUnit unit = SumUnit::fp32;
   int step = 0;  // products per instruction of the unit; 0 = the unit's default
+  // sparse_mla_prefill in separate steps: format of the results between them; f32 = one kernel.
+  Format score = Format::f32;
 
   bool operator==(const Numerics&) const = default;
 };

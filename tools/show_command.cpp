@@ -79,6 +79,7 @@ void show_numerics(const device::Implementation& implementation, std::string_vie
         implementation.name, format_name(n.product), sum_name(n), n.chains,
         format_name(n.probability), n.function_ulp,
         n.deterministic ? "deterministic" : "not deterministic");
+    if (n.score > PLUMB_F32) put_format("steps store scores in {}\n", format_name(n.score));
     if (!entry.contract.empty()) put_format("contract: {}\n", entry.contract);
     if (!op.starts_with("top_k")) continue;
     constexpr const char* kOrders[] = {"any order", "an order of its own", "ascending", "by key"};

@@ -23,7 +23,7 @@ constexpr std::string_view kPlain = "plain_";
 bool same_arithmetic(const plumb_numerics& a, const plumb_numerics& b) {
   return a.product == b.product && a.accumulator == b.accumulator && a.chains == b.chains &&
          a.function_ulp == b.function_ulp && a.sum_unit == b.sum_unit && a.sum_step == b.sum_step &&
-         a.deterministic && b.deterministic;
+         a.score == b.score && a.deterministic && b.deterministic;
 }
 
 // True if two contracts have different values for one choice: "rounding=once" and "rounding=twice".

@@ -246,6 +246,7 @@ reference::Numerics to_reference(const plumb_numerics& declared) {
   numerics.function_ulp = static_cast<double>(declared.function_ulp);
   numerics.unit = static_cast<reference::SumUnit>(declared.sum_unit);
   numerics.step = declared.sum_step;
+  if (declared.score != PLUMB_F64) numerics.score = format(declared.score);
   return numerics;
 }
 

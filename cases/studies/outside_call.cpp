@@ -49,7 +49,8 @@ void set(const std::string& name, double value, plumb_numerics& numerics) {
       {"index_order", [&] { numerics.index_order = static_cast<plumb_index_order>(integer); }},
       {"equal_keys", [&] { numerics.equal_keys = static_cast<plumb_equal_keys>(integer); }},
       {"sum_unit", [&] { numerics.sum_unit = static_cast<plumb_sum_unit>(integer); }},
-      {"sum_step", [&] { numerics.sum_step = integer; }}};
+      {"sum_step", [&] { numerics.sum_step = integer; }},
+      {"score", [&] { numerics.score = static_cast<plumb_format>(integer); }}};
   const auto found = members.find(name);
   if (found == members.end()) {
     std::vector<std::string> names;
@@ -128,6 +129,7 @@ const std::map<std::string, std::vector<std::string>>& numeric_words() {
       {"product", formats},
       {"accumulator", formats},
       {"probability", formats},
+      {"score", formats},
       {"index_order", {"any", "own", "ascending", "by_key"}},
       {"equal_keys", {"any", "repeated", "lowest_index"}},
       {"sum_unit", {"fp32", "sm90_bf16", "sm90_fp8", "24_bits"}}};

@@ -50,6 +50,7 @@ constexpr std::array kWeakerPromises{
     below<&N::chains, 1>("chains", "1"),
     above<&N::probability, PLUMB_F32>("probability", "f32"),
     above<&N::probability, PLUMB_BF16>("probability", "bf16"),
+    above<&N::score, PLUMB_BF16>("score", "bf16"),
     above<&N::function_ulp, 4.0F>("function_ulp", "4"),
     below<&N::stores_partials, 0>("stores_partials", "0"),
     below<&N::index_order, PLUMB_INDICES_OWN_ORDER>("index_order", "own"),
@@ -175,8 +176,9 @@ std::string in_prose(const std::vector<std::string>& words) {
 // True if the change only says that the kernel computes less exactly: wider bounds cover errors
 // too.
 bool widens_bounds(const Alternative& one) {
-  constexpr std::array<std::string_view, 6> kArithmetic = {
-      "product=", "accumulator=", "sum_unit=", "chains=", "probability=", "function_ulp="};
+  constexpr std::array<std::string_view, 7> kArithmetic = {
+      "product=",     "accumulator=", "sum_unit=",    "chains=",
+      "probability=", "score=",       "function_ulp="};
   const std::vector<std::string> words = words_of(one.numerics);
   return std::ranges::any_of(words, [&](const std::string& word) {
     return std::ranges::any_of(kArithmetic,

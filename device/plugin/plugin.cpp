@@ -117,7 +117,8 @@ bool is_format(plumb_format format) { return format >= PLUMB_F64 && format <= PL
 
 // What is wrong with a declaration; "" if nothing is.
 std::string why_bad(const plumb_numerics& n) {
-  if (!is_format(n.product) || !is_format(n.accumulator) || !is_format(n.probability)) {
+  if (!is_format(n.product) || !is_format(n.accumulator) || !is_format(n.probability) ||
+      !is_format(n.score)) {
     return "a format that is none";
   }
   if (n.chains < 1) return fmt::format("{} chains: there is at least 1", n.chains);

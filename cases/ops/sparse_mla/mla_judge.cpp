@@ -10,6 +10,7 @@
 #include "reference/sparse_mla/mla_partials.h"
 #include "reference/sparse_mla/sparse_mla_decode.h"
 #include "reference/sparse_mla/sparse_mla_prefill.h"
+#include "reference/sparse_mla/unfused_attention.h"
 
 namespace plumb::cases {
 
@@ -241,7 +242,10 @@ Expectations expect_mla(const MlaShape& shape, const TensorSet& tensors,
 Expectations expect_mla_prefill(const MlaShape& shape, const TensorSet& tensors,
                                 const reference::Numerics& numerics, bool structured) {
   const MlaView view(shape, tensors);
-  reference::SparseMlaPrefill expected = reference::sparse_mla_prefill(view.problem(), numerics);
+  const bool fused = numerics.score == reference::Format::f32;
+  reference::SparseMlaPrefill expected =
+      fused ? reference::sparse_mla_prefill(view.problem(), numerics)
+            : reference::unfused_mla_prefill(view.problem(), numerics);
   Expectations expectations;
   const auto expect = [&](const char* name, reference::Estimate& estimate, std::int64_t group) {
     if (!tensors.contains(name)) return;

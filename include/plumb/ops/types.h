@@ -85,7 +85,9 @@ typedef struct plumb_numerics {
   plumb_equal_keys equal_keys;
   int32_t unused; /* padding of the first version: ignored */
   plumb_sum_unit sum_unit;
-  int32_t sum_step; /* products that the unit adds per instruction; 0 = 16, or 32 for fp8 */
+  int32_t sum_step;   /* products that the unit adds per instruction; 0 = 16, or 32 for fp8 */
+  plumb_format score; /* sparse_mla_prefill in separate steps: format in which these store scores,
+                         and p after its division by the sum; F64 (0) or F32 = in one kernel */
 } plumb_numerics;
 
 #ifdef __cplusplus
