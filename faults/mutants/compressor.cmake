@@ -394,8 +394,8 @@ plumb_mutant(compressed_scores_not_rounded
 
 plumb_mutant(compressed_scale_of_three_bytes
   OP compress_norm_rope_insert FILE compressor/compress_norm_rope_insert.cu
-  FROM [[scales[0] * 0x01010101U]]
-  TO [[scales[0] * 0x00010101U]]
+  FROM [[encode_ue8m0(scales[0]) * 0x01010101U]]
+  TO [[encode_ue8m0(scales[0]) * 0x00010101U]]
   CASE compress_norm_rope_insert/c4_indexer_bytes/eager
   SAYS "cache.scales: "
   WHY "the fourth byte of a scale is not written")
@@ -410,8 +410,8 @@ plumb_mutant(compressed_mxfp4_halves_swapped
 
 plumb_mutant(compressed_mxfp4_scale_of_the_first_group
   OP compress_norm_rope_insert FILE compressor/compress_norm_rope_insert.cu
-  FROM [[decode_ue8m0(static_cast<std::uint8_t>(254 - scales[d / kMxGroup]))]]
-  TO [[decode_ue8m0(static_cast<std::uint8_t>(254 - scales[d / kMostDim]))]]
+  FROM [[(1 / scales[d / kMxGroup])]]
+  TO [[(1 / scales[d / kMostDim])]]
   CASE compress_norm_rope_insert/c4_indexer_mxfp4/eager
   SAYS "cache.codes: "
   WHY "all channels are divided by the scale of the first group")
@@ -426,8 +426,8 @@ plumb_mutant(compressed_mxfp4_scales_by_group
 
 plumb_mutant(compressed_mxfp4_scale_of_4
   OP compress_norm_rope_insert FILE compressor/compress_norm_rope_insert.cu
-  FROM [[/ kLargestE2m1);]]
-  TO [[/ 4.0F);]]
+  FROM [[/ kLargestE2m1;]]
+  TO [[/ 4.0F;]]
   CASE compress_norm_rope_insert/c4_indexer_mxfp4/eager
   SAYS "cache.scales: "
   WHY "scales are amax / 4 instead of amax / 6")
@@ -439,3 +439,35 @@ plumb_mutant(compressed_row_scale_not_inverted
   CASE compress_norm_rope_insert/c4_rows_fp8/eager
   SAYS "cache.codes: "
   WHY "fp8 rows are multiplied by the scale of the cache instead of its reciprocal")
+
+plumb_mutant(compressed_hadamard_left_out
+  OP compress_norm_rope_insert FILE compressor/compress_norm_rope_insert.cu
+  FROM [[of_indexer && p.hadamard != PLUMB_HADAMARD_NONE]]
+  TO [[of_indexer && p.tokens < 0]]
+  CASE compress_norm_rope_insert/c4_indexer_sglang/eager
+  SAYS "cache."
+  WHY "states are not transformed")
+
+plumb_mutant(compressed_hadamard_without_its_factor
+  OP compress_norm_rope_insert FILE compressor/compress_norm_rope_insert.cu
+  FROM [[return sum * rsqrt_approx(static_cast<float>(dim));]]
+  TO [[return sum;]]
+  CASE compress_norm_rope_insert/c4_indexer_sglang/eager
+  SAYS "cache."
+  WHY "the transform is not divided by the root of the number of channels")
+
+plumb_mutant(compressed_hadamard_of_unrounded
+  OP compress_norm_rope_insert FILE compressor/compress_norm_rope_insert.cu
+  FROM [[normed[d] = stored_bf16(turned[d]);]]
+  TO [[normed[d] = turned[d];]]
+  CASE compress_norm_rope_insert/c4_indexer_sglang/eager
+  SAYS "cache."
+  WHY "states are not rounded to bf16 before the transform")
+
+plumb_mutant(compressed_scale_always_a_power
+  OP compress_norm_rope_insert FILE compressor/compress_norm_rope_insert.cu
+  FROM [[return as_it_is ? scale : decode_ue8m0(encode_ue8m0(scale));]]
+  TO [[return decode_ue8m0(encode_ue8m0(scale));]]
+  CASE compress_norm_rope_insert/c4_indexer_fp32_scales/eager
+  SAYS "cache.scales: "
+  WHY "scales are rounded up to powers of two where the contract keeps them")

@@ -131,6 +131,14 @@ def quantise(x, group, floor):
     return encode_e4m3("e4m3fn", x / from_ue8m0(scale)[:, None]).ravel(), scale
 
 
+def transformed(x):
+    """Hadamard transform: Sylvester's matrix, divided by the root of its size."""
+    matrix = np.ones((1, 1), np.float32)
+    while len(matrix) < len(x):
+        matrix = np.block([[matrix, matrix], [matrix, -matrix]])
+    return (matrix[: len(x), : len(x)] @ x) * np.float32(len(x) ** -0.5)
+
+
 def quantise_mxfp4(x):
     """E2M1 codes, two in a byte, and the scale bytes of 32 channels each."""
     x = round_bf16(x).reshape(-1, 32)
@@ -140,9 +148,11 @@ def quantise_mxfp4(x):
     return (codes[0::2] | codes[1::2] << 4).astype(np.uint8), scale
 
 
-def entry_of(state, layout, page, offset, floor, pad, cache_scale=None):
+def entry_of(state, layout, page, offset, floor, pad, cache_scale=None, hadamard=False, fp32_scales=False):
     """Yields (first byte in the page, bytes) for each part of a state's entry."""
     dim = len(state)
+    if hadamard and layout.startswith("indexer"):
+        state = transformed(round_bf16(state))
     if layout == "rows":
         yield offset * dim * 2, to_bf16(state).view(np.uint8)
     elif layout == "rows_fp8":
@@ -152,6 +162,11 @@ def entry_of(state, layout, page, offset, floor, pad, cache_scale=None):
         codes, scales = quantise_mxfp4(state)
         yield offset * dim // 2, codes
         yield page * dim // 2 + offset * dim // 32, scales
+    elif layout == "indexer" and fp32_scales:
+        x = round_bf16(state)
+        scale = np.maximum(np.abs(x).max(), np.float32(1e-4)) / np.float32(448)
+        yield offset * dim, encode_e4m3("e4m3fn", x * (np.float32(1) / scale))
+        yield page * dim + offset * 4, np.array([scale], np.float32).view(np.uint8)
     elif layout in ("indexer", "indexer_bytes"):
         codes, scale = quantise(state, dim, "amax")
         yield offset * dim, codes
@@ -164,9 +179,9 @@ def entry_of(state, layout, page, offset, floor, pad, cache_scale=None):
         yield page * 576 + offset * 8, np.append(scales, 0).astype(np.uint8) if pad == "zero" else scales
 
 
-def compressed_writer(name, floor, pad, rounding="store"):
+def compressed_writer(name, floor, pad, rounding="store", hadamard="none", scale_form="pow2"):
     step, result = ROUNDINGS[rounding]
-    contract = {"floor": floor, "pad": pad, "rounding": rounding}
+    contract = {"floor": floor, "pad": pad, "rounding": rounding, "hadamard": hadamard, "scale_form": scale_form}
 
     @kernel("compress_norm_rope_insert", name=name, platforms="sim-*", contract=contract, numerics={"chains": 8, "deterministic": 1})
     def write(
@@ -180,7 +195,7 @@ def compressed_writer(name, floor, pad, rounding="store"):
                 continue
             state = compressed_state(batch, int(token_to_req[token]), position)
             block, offset = divmod(int(slot), cache_page)
-            for start, values in entry_of(state, layout, cache_page, offset, floor, pad, cache_scale):
+            for start, values in entry_of(state, layout, cache_page, offset, floor, pad, cache_scale, hadamard == "q_and_k", scale_form == "fp32"):
                 cache[block, start : start + len(values)] = values
 
     return write
@@ -188,6 +203,6 @@ def compressed_writer(name, floor, pad, rounding="store"):
 
 vllm_cuda = compressed_writer("vllm_cuda", "scale", "zero")
 vllm_triton = compressed_writer("vllm_triton", "amax", "zero")
-sglang = compressed_writer("sglang", "amax", "untouched")
+sglang = compressed_writer("sglang", "amax", "untouched", hadamard="q_and_k", scale_form="fp32")
 deepseek = compressed_writer("deepseek", "amax", "zero", "norm")
 transformers_bf16 = compressed_writer("transformers_bf16", "amax", "zero", "every")

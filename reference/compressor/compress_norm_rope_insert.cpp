@@ -2,6 +2,7 @@
 #include "reference/compressor/compress_norm_rope_insert.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <utility>
@@ -170,6 +171,15 @@ Tracked stored_groups(const Estimate& states, std::int64_t begin, std::int64_t e
                   {(end - begin) * how.groups(columns), how.group});
 }
 
+// [dim, dim], with 1 and -1.
+Tracked hadamard_matrix(std::int64_t dim, const Numerics& numerics) {
+  std::vector<double> signs;
+  for (std::int64_t i = 0; i < dim * dim; ++i) {
+    signs.push_back(std::popcount(static_cast<std::uint64_t>(i / dim & i % dim)) % 2 ? -1 : 1);
+  }
+  return {std::move(signs), {dim, dim}, numerics};
+}
+
 }  // namespace
 
 Estimate compressed_states(const CompressedStates& inputs, const Numerics& numerics) {
@@ -185,9 +195,13 @@ Estimate compressed_states(const CompressedStates& inputs, const Numerics& numer
     const Tracked r = rsqrt(mean(c * c, 1) + inputs.eps);
     Tracked y = c * r * Tracked(weight, {1, dim}, numerics);
     if (inputs.rounding != CompressedRounding::store) y = rounded(std::move(y), Format::bf16);
-    return joined({sliced(y, 1, 0, dim - kRopeDim),
-                   rotate(sliced(y, 1, dim - kRopeDim, kRopeDim), begin, turns, Rotation::forward)},
-                  1);
+    Tracked rotated =
+        joined({sliced(y, 1, 0, dim - kRopeDim),
+                rotate(sliced(y, 1, dim - kRopeDim, kRopeDim), begin, turns, Rotation::forward)},
+               1);
+    if (!inputs.hadamard) return rotated;
+    return matmul(rounded(std::move(rotated), Format::bf16), hadamard_matrix(dim, numerics)) *
+           (1 / std::sqrt(static_cast<double>(dim)));
   };
   Estimate states = estimate_by_blocks(std::ssize(inputs.positions), 8, Format::f32, of_rows);
   // Subnormal numbers may be flushed to zero, and the sign of a sum of zeros depends on the order.
@@ -197,8 +211,8 @@ Estimate compressed_states(const CompressedStates& inputs, const Numerics& numer
   return states;
 }
 
-CodeEstimate compressed_scales(const Estimate& states, std::int64_t columns, const GroupQuant& how,
-                               const Numerics& numerics) {
+Estimate compressed_fp32_scales(const Estimate& states, std::int64_t columns, const GroupQuant& how,
+                                const Numerics& numerics) {
   const auto floor = [&](double least) { return Tracked({least}, {}, numerics); };
   const auto scales = [&](std::int64_t begin, std::int64_t end) {
     const Tracked amax = max(abs(stored_groups(states, begin, end, columns, how, numerics)), 1);
@@ -206,8 +220,13 @@ CodeEstimate compressed_scales(const Estimate& states, std::int64_t columns, con
         max(max(amax, floor(how.amax_floor)) / how.largest, floor(how.scale_floor));
     return reshaped(scale, {end - begin, how.groups(columns)});
   };
+  return estimate_by_blocks(states.rows, 4, Format::f32, scales);
+}
+
+CodeEstimate compressed_scales(const Estimate& states, std::int64_t columns, const GroupQuant& how,
+                               const Numerics& numerics) {
   return {.format = CodeFormat::ue8m0,
-          .before = estimate_by_blocks(states.rows, 4, Format::f32, scales)};
+          .before = compressed_fp32_scales(states, columns, how, numerics)};
 }
 
 CodeEstimate compressed_codes(const Estimate& states, std::int64_t columns,

@@ -34,6 +34,9 @@ struct CompressedStates {
   double eps = 1e-6;
   CompressedRounding rounding = CompressedRounding::store;
   const float* cos_sin = nullptr;  // [positions, 64]
+  // Rotated states are rounded to bf16, then multiplied by the Hadamard matrix of head_dim rows,
+  // divided by the root of head_dim.
+  bool hadamard = false;
 
   std::int64_t window() const { return overlap ? 2 * ratio : ratio; }
   std::int64_t width() const { return overlap ? 2 * head_dim : head_dim; }
@@ -46,6 +49,9 @@ Estimate compressed_states(const CompressedStates& inputs, const Numerics& numer
 // has the layout that group_codes expects.
 CodeEstimate compressed_scales(const Estimate& states, std::int64_t columns, const GroupQuant& how,
                                const Numerics& numerics);
+// The same scales as fp32 numbers, [states, groups], not rounded to powers of two.
+Estimate compressed_fp32_scales(const Estimate& states, std::int64_t columns, const GroupQuant& how,
+                                const Numerics& numerics);
 CodeEstimate compressed_codes(const Estimate& states, std::int64_t columns,
                               const std::vector<double>& scales, const GroupQuant& how,
                               const Numerics& numerics);

@@ -39,11 +39,17 @@ const ContractChoice kFloor{"floor",
 const ContractChoice kPad{"pad", {"zero", "untouched"}, "main layout: byte behind the scales"};
 
 // norm: DeepSeek's own code. every: transformers' deepseek_v4 in bf16.
-const ContractChoice kRounding{
+const ContractChoice kStateRounding{
     "rounding",
     {"store", "norm", "every"},
     "results rounded to bf16 before the store. norm: the mean over the window and the normalised "
     "state; every: also scores with ape, weights, and products with kv"};
+
+// none: vLLM. q_and_k: SGLang, which also keeps the scales of its fp8 keys as fp32 numbers.
+const ContractChoice kHadamard{
+    "hadamard", {"none", "q_and_k"}, "indexer layouts: transform of the rotated state"};
+const ContractChoice kScaleForm{
+    "scale_form", {"pow2", "fp32"}, "indexer layout: pow2: scales are rounded up to powers of two"};
 
 Formula members(TablePart<P>& t) {
   const Formula tokens = t.scalar("tokens", &P::tokens);
@@ -51,7 +57,10 @@ Formula members(TablePart<P>& t) {
   const Formula ratio = t.scalar("ratio", &P::ratio), overlap = t.scalar("overlap", &P::overlap);
   const Formula form = t.word("form", &P::form, state_forms());
   t.word("layout", &P::layout, compressed_layouts());
-  t.choice("rounding", &P::rounding, kRounding);
+  t.choice("rounding", &P::rounding, kStateRounding);
+  t.choice("hadamard", &P::hadamard, kHadamard);
+  t.word("scale_form", &P::scale_form,
+         {"scale_form", {{"pow2", PLUMB_SCALE_POWER_OF_TWO}, {"fp32", PLUMB_SCALE_AS_IT_IS}}});
   t.choice("floor", &P::floor, kFloor);
   t.choice("pad", &P::pad, kPad);
   t.real("eps", &P::eps, 1e-6F, "added to the mean of the squares");
@@ -137,6 +146,7 @@ class CompressProblem final : public TableProblem<P> {
     reference::CompressedStates input = reference_states(shape_, tensors, closing);
     input.eps = double{p_.eps};
     input.rounding = rounding();
+    input.hadamard = transforms();
     Estimate states = compressed_states(input, numerics);
     states.structured = step.fill != Fill::real;
     const CacheContents contents(
@@ -202,6 +212,9 @@ class CompressProblem final : public TableProblem<P> {
     }
   }
 
+  bool transforms() const {
+    return p_.hadamard == PLUMB_HADAMARD_Q_AND_K && layout_.is_of_indexer();
+  }
   reference::CompressedRounding rounding() const {
     using Rounding = reference::CompressedRounding;
     if (p_.rounding == PLUMB_COMPRESSED_ROUND_STORE) return Rounding::store;
@@ -262,8 +275,10 @@ class CompressProblem final : public TableProblem<P> {
     std::vector<double> numbers;
     for (const std::int64_t token : closing) {
       for (std::int64_t i = 0; i < scales.columns(); ++i) {
-        const auto byte = static_cast<std::uint16_t>(scales.value(token, i));
-        numbers.push_back(decode(reference::CodeFormat::ue8m0, byte));
+        const double stored = scales.value(token, i);
+        const auto byte = static_cast<std::uint16_t>(layout_.fp32_scales ? 0 : stored);
+        numbers.push_back(layout_.fp32_scales ? stored
+                                              : decode(reference::CodeFormat::ue8m0, byte));
       }
     }
     return numbers;
@@ -292,7 +307,11 @@ class CompressProblem final : public TableProblem<P> {
     };
     const HostTensor scales = layout_.has_scales() ? layout_.scales(contents) : HostTensor({});
     Expectations all;
-    if (layout_.has_scales()) {
+    if (layout_.fp32_scales) {
+      Estimate numbers = placed(compressed_fp32_scales(states, columns, how, numerics), closing);
+      numbers.structured = states.structured;
+      all.push_back(expect_floats(scales, std::move(numbers), judged, token_groups()));
+    } else if (layout_.has_scales()) {
       all.push_back(expect(scales, compressed_scales(states, columns, how, numerics)));
     }
     if (p_.layout == PLUMB_COMPRESSED_INDEXER_BYTES) {
@@ -338,7 +357,7 @@ OpDefinition define_compress_norm_rope_insert() {
       {"far", 0, 0, 1, "1: blocks around 2^31 and 2^32 bytes into the cache"},
       {"far_states", 0, 0, 1, "1: the same of the state cache"}};
   op.word_parameters = {kStateForm, kCompressedLayout};
-  op.choices = {kFloor, kPad, kRounding};
+  op.choices = {kFloor, kPad, kStateRounding, kHadamard, kScaleForm};
   op.make_problem = make_problem_of<CompressProblem>;
   op.table = &table_of<members>();
   return op;

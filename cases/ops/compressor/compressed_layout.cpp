@@ -43,7 +43,8 @@ CompressedLayout::CompressedLayout(const plumb_compress_norm_rope_insert_params&
       page(p.cache.page),
       head_dim(p.head_dim),
       pads(p.pad == PLUMB_PAD_ZERO),
-      floor_of_scale(is_main() && p.floor == PLUMB_COMPRESSED_FLOOR_SCALE) {}
+      floor_of_scale(is_main() && p.floor == PLUMB_COMPRESSED_FLOOR_SCALE),
+      fp32_scales(kind == PLUMB_COMPRESSED_INDEXER && p.scale_form == PLUMB_SCALE_AS_IT_IS) {}
 
 CacheEntry CompressedLayout::entry(std::int64_t offset) const {
   CacheEntry entry;
@@ -74,10 +75,12 @@ GroupQuant CompressedLayout::quant() const {
   if (kind == PLUMB_COMPRESSED_INDEXER_MXFP4) return reference::mxfp4_quant(kLeastMx);
   GroupQuant quant = reference::fp8_quant(reference::Dialect::e4m3fn,
                                           is_main() ? reference::kMlaScaleGroup : head_dim);
-  quant.by_reciprocal = kind == PLUMB_COMPRESSED_ROWS_FP8;
+  quant.by_reciprocal = kind == PLUMB_COMPRESSED_ROWS_FP8 || fp32_scales;
   if (has_scales()) (floor_of_scale ? quant.scale_floor : quant.amax_floor) = double{1e-4F};
   return quant;
 }
+
+bool CompressedLayout::is_of_indexer() const { return has_scales() && !is_main(); }
 
 bool CompressedLayout::has_scales() const {
   return kind != PLUMB_COMPRESSED_ROWS && kind != PLUMB_COMPRESSED_ROWS_FP8;
@@ -99,7 +102,7 @@ HostTensor CompressedLayout::scales(const CacheContents& contents) const {
       contents.stored("cache.scales", in_fp32 ? Dtype::f32 : Dtype::u8, &CacheEntry::scales);
   if (kind == PLUMB_COMPRESSED_INDEXER_BYTES)
     return bytes_as(scales, "cache.scales", Dtype::u8, 0, 1);
-  if (!in_fp32) return scales;
+  if (!in_fp32 || fp32_scales) return scales;
   return bytes_of_scales("cache.scales", scales.rows(), scales.columns(), numbers_of(scales),
                          scales.spec().origin);
 }

@@ -31,17 +31,19 @@ struct CompressedLayout {
   std::int64_t page, head_dim;
   bool pads;            // main: the byte behind the scales is written
   bool floor_of_scale;  // main: the scale has a least value, not the amax
+  bool fp32_scales;     // indexer: scales are not rounded to powers of two
 
   reference::CacheEntry entry(std::int64_t offset) const;
   reference::GroupQuant quant() const;
   bool is_main() const { return kind == PLUMB_COMPRESSED_MAIN; }
+  bool is_of_indexer() const;
   bool has_scales() const;                 // per state
   std::int64_t quantised_columns() const;  // the first ones of a state; 0: none
 
   // Codes of all tokens, one per element.
   HostTensor codes(const CacheContents& contents) const;
-  // UE8M0 bytes of the scales of all tokens. A scale that is stored otherwise and is no power of
-  // two becomes 255.
+  // The scales of all tokens: numbers if `fp32_scales`, else UE8M0 bytes. A scale that is stored as
+  // fp32 and is no power of two then becomes 255.
   HostTensor scales(const CacheContents& contents) const;
 };
 

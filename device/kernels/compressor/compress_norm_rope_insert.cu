@@ -120,27 +120,52 @@ PLUMB_DEVICE float rotated(const Params& p, const float* state, const float* ang
   return i % 2 == 0 ? pair.even : pair.odd;
 }
 
-// UE8M0 code of the scale of channels [first, first + count), whose values are rounded to bf16.
-PLUMB_DEVICE std::uint8_t group_scale(const Params& p, const float* state, int first, int count) {
+PLUMB_DEVICE bool transforms(const Params& p) {
+  const bool of_indexer = p.layout == PLUMB_COMPRESSED_INDEXER ||
+                          p.layout == PLUMB_COMPRESSED_INDEXER_BYTES ||
+                          p.layout == PLUMB_COMPRESSED_INDEXER_MXFP4;
+  return of_indexer && p.hadamard != PLUMB_HADAMARD_NONE;
+}
+
+// Channel d of the Hadamard transform of a state whose channels are bf16 numbers.
+PLUMB_DEVICE float transformed_channel(const float* state, int dim, int d) {
+  float sum = 0;
+  for (int j = 0; j < dim; ++j) {
+    bool minus = false;
+    for (int common = d & j; common != 0; common &= common - 1) minus = !minus;
+    sum += minus ? -state[j] : state[j];
+  }
+  return sum * rsqrt_approx(static_cast<float>(dim));
+}
+
+// Scale of channels [first, first + count), whose values are rounded to bf16, before it is rounded
+// to a power of two.
+PLUMB_DEVICE float group_scale(const Params& p, const float* state, int first, int count) {
   float amax = 0;
   for (int d = first; d < first + count; ++d) {
     const float value = stored_bf16(state[d]), size = value < 0 ? -value : value;
     amax = size > amax ? size : amax;
   }
   if (p.layout == PLUMB_COMPRESSED_INDEXER_MXFP4) {
-    return encode_ue8m0((amax < kLeastMx ? kLeastMx : amax) / kLargestE2m1);
+    return (amax < kLeastMx ? kLeastMx : amax) / kLargestE2m1;
   }
   const bool of_scale =
       p.layout == PLUMB_COMPRESSED_MAIN && p.floor == PLUMB_COMPRESSED_FLOOR_SCALE;
   if (!of_scale && amax < kLeast) amax = kLeast;
   float scale = amax / kLargestCode;
   if (of_scale && scale < kLeast) scale = kLeast;
-  return encode_ue8m0(scale);
+  return scale;
 }
 
-PLUMB_DEVICE std::uint8_t code_of(float value, std::uint8_t scale) {
-  const float inverse = decode_ue8m0(static_cast<std::uint8_t>(254 - scale));
-  return encode_e4m3(stored_bf16(value) * inverse, PLUMB_E4M3FN);
+// The scale as it is stored.
+PLUMB_DEVICE float stored_scale(const Params& p, float scale) {
+  const bool as_it_is =
+      p.layout == PLUMB_COMPRESSED_INDEXER && p.scale_form == PLUMB_SCALE_AS_IT_IS;
+  return as_it_is ? scale : decode_ue8m0(encode_ue8m0(scale));
+}
+
+PLUMB_DEVICE std::uint8_t code_of(float value, float scale) {
+  return encode_e4m3(stored_bf16(value) * (1 / scale), PLUMB_E4M3FN);
 }
 
 // Where a state is stored: the start of its page, and its index in the page.
@@ -150,35 +175,35 @@ struct StatePlace {
 };
 
 PLUMB_DEVICE void insert_indexer(const Params& p, const StatePlace& to, const float* state,
-                                 const std::uint8_t* scales) {
+                                 const float* scales) {
   for (int d = thread_index(); d < p.head_dim; d += block_size()) {
     to.page[to.offset * p.head_dim + d] = code_of(state[d], scales[0]);
   }
   if (thread_index() != 0) return;
   auto* const place = reinterpret_cast<float*>(to.page + p.cache.page * p.head_dim) + to.offset;
   const bool bytes = p.layout == PLUMB_COMPRESSED_INDEXER_BYTES;
-  *place = bytes ? bits_float(scales[0] * 0x01010101U) : decode_ue8m0(scales[0]);
+  *place = bytes ? bits_float(encode_ue8m0(scales[0]) * 0x01010101U) : scales[0];
 }
 
 PLUMB_DEVICE void insert_mxfp4(const Params& p, const StatePlace& to, const float* state,
-                               const std::uint8_t* scales) {
+                               const float* scales) {
   const int bytes = static_cast<int>(p.head_dim) / 2;
   const int groups = static_cast<int>(p.head_dim) / kMxGroup;
   const auto code = [&](int d) {
-    const float inverse = decode_ue8m0(static_cast<std::uint8_t>(254 - scales[d / kMxGroup]));
-    return encode_e2m1(stored_bf16(state[d]) * inverse, PLUMB_TIES_TO_EVEN,
+    return encode_e2m1(stored_bf16(state[d]) * (1 / scales[d / kMxGroup]), PLUMB_TIES_TO_EVEN,
                        PLUMB_NEGATIVE_ZERO_KEPT);
   };
   for (int i = thread_index(); i < bytes; i += block_size()) {
     to.page[to.offset * bytes + i] = static_cast<std::uint8_t>(code(2 * i) | code(2 * i + 1) << 4);
   }
   if (thread_index() < groups) {
-    to.page[p.cache.page * bytes + to.offset * groups + thread_index()] = scales[thread_index()];
+    to.page[p.cache.page * bytes + to.offset * groups + thread_index()] =
+        encode_ue8m0(scales[thread_index()]);
   }
 }
 
 PLUMB_DEVICE void insert_main(const Params& p, const StatePlace& to, const float* state,
-                              const std::uint8_t* scales) {
+                              const float* scales) {
   std::uint8_t* const codes = to.page + to.offset * kMainBytes;
   for (int d = thread_index(); d < kMostDim; d += block_size()) {
     if (d < kNopeDim) {
@@ -189,7 +214,7 @@ PLUMB_DEVICE void insert_main(const Params& p, const StatePlace& to, const float
   }
   std::uint8_t* const bytes = to.page + p.cache.page * kMainBytes + to.offset * kMainScaleBytes;
   const int groups = kNopeDim / kMainGroup;
-  if (thread_index() < groups) bytes[thread_index()] = scales[thread_index()];
+  if (thread_index() < groups) bytes[thread_index()] = encode_ue8m0(scales[thread_index()]);
   if (thread_index() == groups && p.pad == PLUMB_PAD_ZERO) bytes[groups] = 0;
 }
 
@@ -218,7 +243,7 @@ PLUMB_DEVICE int scale_group(const Params& p) {
 }
 
 PLUMB_DEVICE void insert(const Params& p, const StatePlace& to, const float* state,
-                         const std::uint8_t* scales) {
+                         const float* scales) {
   switch (p.layout) {
     case PLUMB_COMPRESSED_INDEXER:
     case PLUMB_COMPRESSED_INDEXER_BYTES: return insert_indexer(p, to, state, scales);
@@ -233,7 +258,7 @@ PLUMB_KERNEL void compress_norm_rope_insert_kernel(Params p) {
   PLUMB_SHARED(float, wave_sums, kMostWaves);
   PLUMB_SHARED(float, normed, kMostDim);
   PLUMB_SHARED(float, turned, kMostDim);
-  PLUMB_SHARED(std::uint8_t, scales, kMostGroups);
+  PLUMB_SHARED(float, scales, kMostGroups);
   const std::int64_t token = block_index_x(), slot = p.kv_slot_mapping[token];
   const std::int64_t position = p.positions[token];
   if (slot < 0 || p.slot_mapping[token] < 0 || (position + 1) % p.ratio != 0) return;
@@ -255,10 +280,18 @@ PLUMB_KERNEL void compress_norm_rope_insert_kernel(Params p) {
   const float* angles = p.cos_sin + position / p.ratio * p.ratio * kRopeDim;
   for (int d = thread_index(); d < dim; d += kThreads) turned[d] = rotated(p, normed, angles, d);
   block_sync();
+  if (transforms(p)) {
+    for (int d = thread_index(); d < dim; d += kThreads) normed[d] = stored_bf16(turned[d]);
+    block_sync();
+    for (int d = thread_index(); d < dim; d += kThreads) {
+      turned[d] = transformed_channel(normed, dim, d);
+    }
+    block_sync();
+  }
   const int group = scale_group(p);
   const int channels = p.layout == PLUMB_COMPRESSED_MAIN ? kNopeDim : dim;
   if (group != 0 && thread_index() < channels / group) {
-    scales[thread_index()] = group_scale(p, turned, thread_index() * group, group);
+    scales[thread_index()] = stored_scale(p, group_scale(p, turned, thread_index() * group, group));
   }
   block_sync();
   insert(p, {p.cache.data + slot / p.cache.page * p.cache.block_stride_bytes, slot % p.cache.page},

@@ -5,6 +5,7 @@
 #define PLUMB_OPS_COMPRESSOR_H
 
 #include "cache.h"
+#include "indexer.h"
 #include "types.h"
 
 #ifdef __cplusplus
@@ -122,6 +123,8 @@ typedef struct plumb_compress_norm_rope_insert_params {
   plumb_compressed_floor floor; /* main layout only; the indexer's floor is that of amax */
   plumb_pad_byte pad;           /* main layout only */
   plumb_compressed_rounding rounding;
+  plumb_hadamard hadamard;     /* indexer layouts only; the transformed state is rounded to bf16 */
+  plumb_scale_form scale_form; /* layout INDEXER only */
   const float* cache_scale; /* [1]: a code times this is the number; null unless layout ROWS_FP8 */
 } plumb_compress_norm_rope_insert_params;
 
