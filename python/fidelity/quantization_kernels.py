@@ -93,13 +93,13 @@ def mxfp4(x, q, scales, floor, ties, keeps_zero, rule="rceil"):
     q[:] = codes[:, 0::2] | codes[:, 1::2] << 4
 
 
-@kernel("mxfp4_quant", contract={"floor": "0x1.8p-124", "ties": "even", "negative_zero": "kept"}, platforms="sim-*")
+@kernel("mxfp4_quant", contract={"floor": "0x1.8p-124", "ties": "even", "negative_zero": "kept", "scale_rule": "rceil"}, platforms="sim-*")
 def mxfp4_of_hardware(x, q, scales):
     """The instruction cvt.rn.satfinite.e2m1x2, which vLLM and DeepSeek's fp4_act_quant use."""
     mxfp4(x, q, scales, F32(6 * 2.0**-126), "even", True)
 
 
-@kernel("mxfp4_quant", contract={"floor": "1e-4", "ties": "toward_zero", "negative_zero": "dropped"}, platforms="sim-*")
+@kernel("mxfp4_quant", contract={"floor": "1e-4", "ties": "toward_zero", "negative_zero": "dropped", "scale_rule": "rceil"}, platforms="sim-*")
 def mxfp4_of_helper(x, q, scales):
     """DeepGEMM's test helper and SGLang's quant_fp4_e2m1."""
     mxfp4(x, q, scales, F32(1e-4), "toward_zero", False)
