@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plants forty errors in models of transformers, one at a time. plumb judge has to name the call of each.
+"""Plants 48 errors in models of transformers, one at a time. plumb judge has to name the call of each.
 
     pip install transformers==5.23.0 torch==2.11.0
     python plant_errors.py --only q_b_norm
@@ -34,22 +34,29 @@ from record_transformers import MODELS, record
 from transformers.models.deepseek_v4 import modeling_deepseek_v4 as v4
 from transformers.models.deepseek_v32 import modeling_deepseek_v32 as v32
 
-NEEDED = 37  # of forty; if some are selected, all of them must be found
+MOST_NOT_FOUND = 3  # of all; if some are selected, all of them must be found
 
+COMPRESS = "compress_norm_rope_insert"
 # The plumb op under which calls of a module are recorded.
 OPS = {
     v4.DeepseekV4RMSNorm: "rms_norm", v4.DeepseekV4UnweightedRMSNorm: "q_head_rms_norm_rope",
     v4.DeepseekV4HyperConnection: "mhc_pre", v4.DeepseekV4HyperHead: "hc_head", v4.DeepseekV4Indexer: "top_k_per_row_prefill",
+    v4.DeepseekV4HCACompressor: COMPRESS, v4.DeepseekV4CSACompressor: COMPRESS,
     v32.DeepseekV32RMSNorm: "rms_norm", v32.DeepseekV32TopkRouter: "grouped_topk", v32.DeepseekV32Indexer: "top_k_per_row_prefill",
 }  # fmt: skip
 NAN_ONLY = (v4.DeepseekV4MLP,)  # plumb has no op for it, so only a NaN can be found
-ROPE_OPS = {"queries": "q_head_rms_norm_rope", "keys": "inverse_rope", "output": "inverse_rope"}
 ROPE = ".apply_rotary_pos_emb"
+# Parts of a module that are recorded as calls of their own: op, and what is added to the module's name.
+PARTS = {
+    "queries": ("q_head_rms_norm_rope", ROPE), "keys": ("inverse_rope", ROPE), "output": ("inverse_rope", ROPE),
+    "attention": ("sparse_mla_prefill", ".attention"), "states": (COMPRESS, ".compress"),
+}  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True)
 class Error:
-    """`new` replaces the text `old` in the source of the module's forward(), or of apply_rotary_pos_emb.
+    """`new` replaces the text `old` in the source of the module's forward(), of apply_rotary_pos_emb or of
+    eager_attention_forward.
 
     If `new` is a function, it replaces torch.Tensor.topk while forward() runs.
     """
@@ -59,7 +66,8 @@ class Error:
     place: str  # name of the module in the model
     old: str
     new: str | Callable
-    rotates: str = ""  # which rotation in this attention has the error: queries, keys or output
+    # A part of the module: the rotation of "queries", "keys" or "output", "attention", or the "states" of an indexer.
+    part: str = ""
 
     @property
     def layer(self):
@@ -71,17 +79,20 @@ class Error:
 
     def expected(self, model):
         """Op, name and layer of the call that has the error."""
-        if self.rotates:
-            return ROPE_OPS[self.rotates], self.place + ROPE, self.layer
+        if self.part:
+            op, suffix = PARTS[self.part]
+            return op, self.place + suffix, self.layer
         kind = type(self.module(model))
         if kind in NAN_ONLY:
             return "", kind.__name__, self.layer
+        if OPS[kind] == COMPRESS:
+            return COMPRESS, self.place + ".compress", self.layer
         name = self.place.replace(".q_b_norm", ROPE)  # recorded together with the RoPE that follows the norm
         return OPS[kind], name, self.layer
 
 
-def v4_error(what, place, old, new, rotates=""):
-    return Error(what, "v4", place, old, new, rotates)
+def v4_error(what, place, old, new, part=""):
+    return Error(what, "v4", place, old, new, part)
 
 
 def v32_error(what, place, old, new):
@@ -186,7 +197,22 @@ CHOICES = [
              "self.act_fn(gate) * up)" + LAST_ROW.format("x", "float('nan')")),
 ]  # fmt: skip
 
-ERRORS = NORMS + ROPES + HYPER_CONNECTIONS + CHOICES
+COMPRESSORS = [
+    v4_error("softmax over channels", layer(1, "self_attn.compressor"), "new_gate.softmax(dim=2", "new_gate.softmax(dim=3"),
+    v4_error("APE of the next phase", layer(3, "self_attn.compressor"), "+ self.position_bias", "+ self.position_bias.roll(-1, 0)"),
+    v4_error("kv of the other half", indexer(1), "chunk_kv[..., self.head_dim :]", "chunk_kv[..., : self.head_dim]", "states"),
+    v4_error("overlap of the last step lost", layer(1, "self_attn.compressor"), "if prior_kv is not None:", "if False:"),
+    v4_error("angle of the closing token", layer(2, "self_attn.compressor"), "(positions * self.compress_rate +",
+             "(positions * self.compress_rate + self.compress_rate - 1 +"),
+]  # fmt: skip
+
+ATTENTIONS = [
+    v4_error("no sink", layer(0, "self_attn"), "torch.cat([attn_weights, sinks], dim=-1)", "torch.cat([attn_weights, sinks - 1e4], dim=-1)", "attention"),
+    v4_error("scale of 1/16", layer(2, "self_attn"), "* scaling", "/ 16", "attention"),
+    v4_error("no mask", layer(3, "self_attn"), "attn_weights = attn_weights + attention_mask", "pass", "attention"),
+]  # fmt: skip
+
+ERRORS = NORMS + ROPES + HYPER_CONNECTIONS + CHOICES + COMPRESSORS + ATTENTIONS
 
 
 def edited(function, old, new):
@@ -262,9 +288,12 @@ class Running:
 
 def switch(error, model, compares):
     module = error.module(model)
-    if error.rotates:
+    if error.part == "attention":
+        function = edited(v4.eager_attention_forward, error.old, error.new)
+        return Switch(v4, "eager_attention_forward", function, lambda attention, *_, **__: attention is module, compares)
+    if error.part and error.part != "states":
         running, function = Running(module), edited(v4.apply_rotary_pos_emb, error.old, error.new)
-        return Switch(v4, "apply_rotary_pos_emb", function, lambda *arguments: running.rotates(*arguments) == error.rotates, compares)
+        return Switch(v4, "apply_rotary_pos_emb", function, lambda *arguments: running.rotates(*arguments) == error.part, compares)
     if callable(error.new):
         running, topk = Running(module), torch.Tensor.topk
         function = functools.partial(error.new, topk)
@@ -329,7 +358,7 @@ def main():
     parser.add_argument("--only", metavar="PATTERN", default="", help="errors whose model, place or name has this regular expression")
     parser.add_argument("--first", metavar="N", type=int, help="the first N of these errors")
     arguments = parser.parse_args()
-    errors = [error for error in ERRORS if re.search(arguments.only, f"{error.model} {error.place} {error.what} {error.rotates}")]
+    errors = [error for error in ERRORS if re.search(arguments.only, f"{error.model} {error.place} {error.what} {error.part}")]
     errors = errors[: arguments.first]
     passed = [control(model) for model in MODELS if any(error.model == model for error in errors)]
     counts = dict.fromkeys(("found", "other call", "missed", "no effect"), 0)
@@ -339,7 +368,7 @@ def main():
         counts[result] += 1
         print(f"{result:10} {error.model:3} {error.what}: {described(expected)}{more}", flush=True)
     print(f"{len(errors)} errors: " + ", ".join(f"{count} {result}" for result, count in counts.items()))
-    needed = NEEDED if len(errors) == len(ERRORS) else len(errors)
+    needed = len(errors) - (MOST_NOT_FOUND if len(errors) == len(ERRORS) else 0)
     return 0 if errors and all(passed) and counts["found"] >= needed else 1
 
 

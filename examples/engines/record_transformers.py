@@ -85,6 +85,64 @@ class Rotary:
         return {"out": self.heads(result) if x.shape[-1] == 512 else result}
 
 
+class Compressors:
+    """V4's compressors, of the main caches and of the indexer, for one request at a time.
+
+    A call has the raw projections of all positions of its windows. They are kept here, from the calls of the cache:
+    what the model itself carries from step to step (rests of groups, first halves for the overlap) is under test.
+    """
+
+    def __init__(self, recorder):
+        self.recorder, self.inside, self.projections, self.closed = recorder, [], {}, {}
+
+    def taps(self):
+        modules = (v4.DeepseekV4HCACompressor, v4.DeepseekV4CSACompressor, v4.DeepseekV4Indexer)
+        return [
+            *(traces.Tap(module, "forward", lambda module, *_, **__: self.inside.append(module), observe=lambda *_, **__: self.inside.pop())
+              for module in modules),
+            traces.Tap(v4.DeepseekV4HCACache, "store_compression_weights", observe=self.keep),
+            traces.Tap(v4.DeepseekV4HCACache, "update_compressor_states", observe=self.record),
+        ]  # fmt: skip
+
+    def keep(self, _, cache, name, kv, gate):
+        """kv and gate [1, tokens, width] of new tokens."""
+        state = torch.cat([kv[0], gate[0]], -1)
+        earlier = self.projections.get((cache, name))
+        self.projections[cache, name] = state if earlier is None else torch.cat([earlier, state])
+
+    def record(self, _, cache, name, compressed):
+        """compressed [1, new states, dim]."""
+        states, first = compressed.shape[1], self.closed.get((cache, name), 0)
+        if not states:
+            return
+        self.closed[cache, name] = first + states
+        module, ratio = self.inside[-1], cache.compress_rate
+        overlap = int(module.kv_proj.out_features == 2 * module.head_dim)
+        groups = torch.arange(max(first - overlap, 0), first + states)
+        of_groups = self.projections[cache, name][groups[0] * ratio : (groups[-1] + 1) * ratio]
+        table = torch.zeros(first + states, dtype=torch.int32)
+        table[groups] = torch.arange(len(groups), dtype=torch.int32)
+        ends = (torch.arange(first, first + states) + 1) * ratio - 1
+        cos, sin = module.rotary_emb(compressed, position_ids=torch.arange(ends[-1] + 1)[None], layer_type=module.rope_layer_type)
+        stored = compressed.contiguous().view(torch.uint8).reshape(1, -1)
+        place = self.recorder.place_of(module)
+        described = {
+            "op": "compress_norm_rope_insert", **place, "name": place["name"] + ".compress",
+            "before": {
+                "states": of_groups.contiguous().view(torch.uint8).reshape(len(groups), -1), "block_table": table[None],
+                "token_to_req": torch.zeros(states, dtype=torch.int32), "positions": ends,
+                "state_slot_mapping": table[ends // ratio].long() * ratio + ends % ratio, "ape": module.position_bias.detach().float(),
+                "weight": bf16_constant(module.kv_norm.weight), "cos_sin": torch.cat([cos[0], sin[0]], -1).float(),
+                "slot_mapping": torch.arange(states), "cache": torch.zeros_like(stored),
+            },
+            "scalars": {
+                "eps": module.kv_norm.variance_epsilon, "ratio": ratio, "overlap": overlap, "state_rows": ratio, "page": states,
+                "form": "raw_bf16", "layout": "rows",
+            },
+        }  # fmt: skip
+        self.recorder.call(described, {"cache": stored})
+
+
 def hyper_connection(recorder):
     def describe(module, streams):
         return {
@@ -112,6 +170,24 @@ def hyper_head(recorder):
         }  # fmt: skip
 
     return traces.Tap(v4.DeepseekV4HyperHead, "forward", describe, lambda result, *_: {"out": rows(result)})
+
+
+def attention(recorder):
+    """V4's attention of one request over window and compressed keys, which are also the values."""
+
+    def describe(module, q, key, value, mask, *, scaling, **_):
+        tokens, keys = q.shape[2], key.shape[2]
+        seen = torch.ones(tokens, keys, dtype=torch.bool) if mask is None else mask[0, 0] == 0
+        width = int(seen.sum(-1).max())
+        place = torch.argsort(seen.int(), dim=-1, descending=True, stable=True)[:, :width].int()
+        chosen = torch.where(seen.gather(-1, place.long()), place, -1)
+        return {
+            "op": "sparse_mla_prefill", **recorder.place_of(module), "name": recorder.place_of(module)["name"] + ".attention",
+            "before": {"q": rows(q.transpose(1, 2), 2)[:, None], "kv": key[0, 0], "kv_indices": chosen[:, None], "attn_sink": module.sinks.detach().float()},
+            "scalars": {"sm_scale": scaling, "outputs": "out"},
+        }  # fmt: skip
+
+    return traces.Tap(v4, "eager_attention_forward", describe, lambda result, *_, **__: {"out": rows(result[0], 2)})
 
 
 def top_k(recorder, place, scores, ends, indices):
@@ -184,7 +260,7 @@ def others(recorder, classes):
 def v4_taps(recorder):
     return [
         norm(recorder, v4.DeepseekV4RMSNorm, "once"), hyper_connection(recorder), hyper_head(recorder),
-        *Rotary(recorder).taps(), *v4_selection(recorder), *others(recorder, [v4.DeepseekV4MLP, v4.DeepseekV4Experts]),
+        *Rotary(recorder).taps(), *Compressors(recorder).taps(), attention(recorder), *v4_selection(recorder), *others(recorder, [v4.DeepseekV4MLP, v4.DeepseekV4Experts]),
     ]  # fmt: skip
 
 

@@ -250,6 +250,56 @@ def v32_router(logits, bias, weights, ids, experts, topk, n_group, topk_group, r
     store(route(tensor(logits)), weights, ids)
 
 
+# Compressor
+
+
+def projections(states, block_table, request, first, last, rows, row_bytes, width):
+    """kv and gate [1, positions, width] of positions first to last, from the cache of partial states."""
+    found = []
+    for position in range(first, last + 1):
+        block = tensor(states)[int(block_table[request, position // rows])]
+        start = position % rows * row_bytes
+        found.append(block[start : start + 2 * width * 4].clone().view(torch.float32))
+    return (part[None] for part in torch.stack(found).split(width, -1))
+
+
+def compressed_state(position, kv, gate, bias, weight, cos_sin, eps, ratio, overlap):
+    """The state that `position` closes, by forward() of the compressor with dummies for all but the norm."""
+    cls = v4.DeepseekV4CSACompressor if overlap else v4.DeepseekV4HCACompressor
+    groups = kv.shape[1] // ratio
+    number = position // ratio
+    angles = torch.stack([tensor(cos_sin)[(number - back) * ratio] for back in reversed(range(groups))])[None]
+    dim = kv.shape[2] // 2 if overlap else kv.shape[2]
+    norm = without_memory(v4.DeepseekV4RMSNorm, dim, eps)
+    module = SimpleNamespace(
+        compress_rate=ratio, head_dim=dim, rope_layer_type="compress", kv_proj=lambda _: kv, gate_proj=lambda _: gate, position_bias=bias,
+        kv_norm=lambda x: call(norm, {"weight": weight}, x), rotary_emb=lambda *_, **__: angles.chunk(2, -1),
+        indexer=lambda *_: torch.zeros(1, 1, 1, dtype=torch.long),
+    )  # fmt: skip
+    states, _ = cls.forward(module, kv, None, torch.zeros(1, 1, dtype=torch.long), None, 0)
+    return states[0, 0, -1]
+
+
+# In fp32. With a bias of bf16, as in a bf16 model, scores are other numbers than those of plumb's fp32 `ape`.
+@on_cpu("compress_norm_rope_insert", numerics=SUMS, contract={"rounding": "store"})
+def v4_compressor(cache, slot_mapping, state_slot_mapping, positions, token_to_req, layout, form, ratio, overlap, head_dim, cache_page, weight,
+                  cos_sin, eps, states, block_table, states_rows, states_row_stride_bytes, ape=None, **_):  # fmt: skip
+    need(layout == "rows", "a cache of bf16 rows only")
+    need(form != "raw_bf16", "partial states in fp32 only")
+    width = head_dim * (1 + overlap)
+    bias = torch.zeros(ratio, width) if ape is None else tensor(ape)
+    for token, slot in enumerate(slot_mapping):
+        position, request = int(positions[token]), int(token_to_req[token])
+        if slot < 0 or state_slot_mapping[token] < 0 or (position + 1) % ratio:
+            continue
+        first = max(position + 1 - ratio * (1 + overlap), 0)
+        kv, gate = projections(states, block_table, request, first, position, states_rows, states_row_stride_bytes, width)
+        state = compressed_state(position, kv, gate, bias, tensor(weight).float(), cos_sin, eps, ratio, overlap)
+        block, offset = divmod(int(slot), cache_page)
+        row = tensor(cache)[block, offset * 2 * head_dim : (offset + 1) * 2 * head_dim]
+        row.copy_(state.to(torch.bfloat16).view(torch.uint8))
+
+
 # Indexer and attention
 
 
