@@ -126,3 +126,211 @@ plumb_mutant(top_k_candidates_of_positive_logits
   CASE top_k_per_row_decode/long_negative/eager
   SAYS "indices: "
   WHY "keys of negative candidates are not complemented, which shows in rows with few positive logits")
+
+plumb_mutant(candidates_block_from_column_0
+  OP select_candidate_blocks FILE top_k/select_candidate_blocks.cu
+  FROM [[row.window.start + block * p.block_size;]]
+  TO [[(row.window.start + p.block_size - 1) / p.block_size * p.block_size + block * p.block_size;]]
+  CASE select_candidate_blocks/v41_prefill/eager
+  SAYS "blocks: "
+  WHY "blocks are counted from column 0: they begin at multiples of the block")
+
+plumb_mutant(candidates_newest_not_pinned
+  OP select_candidate_blocks FILE top_k/select_candidate_blocks.cu
+  FROM [[if (block == row.pinned) return]]
+  TO [[if (block == row.pinned && block < 0) return]]
+  CASE select_candidate_blocks/newest_block_last/eager
+  SAYS "blocks: "
+  WHY "the block with the newest column competes with its score")
+
+plumb_mutant(candidates_last_block_dropped
+  OP select_candidate_blocks FILE top_k/candidate_window.h
+  FROM [[(stop - start + p.block_size - 1) / p.block_size]]
+  TO [[(stop - start) / p.block_size]]
+  CASE select_candidate_blocks/last_block_partial/eager
+  SAYS "blocks: "
+  WHY "a last block of fewer columns does not count, although it is the newest one")
+
+plumb_mutant(candidates_scores_in_bf16
+  OP select_candidate_blocks FILE top_k/select_candidate_blocks.cu
+  FROM [[return top_k_key(float_bits(logit));]]
+  TO [[return top_k_key(float_bits(load_bf16(store_bf16(logit))));]]
+  CASE select_candidate_blocks/low_bits/eager
+  SAYS "a block with a larger score was left out"
+  WHY "scores of fp32 are rounded to bf16")
+
+plumb_mutant(candidates_nan_skipped
+  OP select_candidate_blocks FILE top_k/select_candidate_blocks.cu
+  FROM [[p.nan_block == PLUMB_NAN_BLOCK_FORCED ? kKeyOfInfinity : kKeyOfNan;]]
+  TO [[kKeyOfDead;]]
+  CASE select_candidate_blocks/few_nans/eager
+  SAYS "a block with a larger score was left out"
+  WHY "the maximum of a block ignores NaN")
+
+plumb_mutant(candidates_nan_always_forced
+  OP select_candidate_blocks FILE top_k/select_candidate_blocks.cu
+  FROM [[p.nan_block == PLUMB_NAN_BLOCK_FORCED ?]]
+  TO [[p.nan_block >= PLUMB_NAN_BLOCK_DROPPED ?]]
+  CASE select_candidate_blocks/nan_top/eager
+  SAYS "a block with a larger score was left out"
+  WHY "a block with NaN is equal to +inf, where it is declared to be above")
+
+plumb_mutant(candidates_dead_blocks_kept
+  OP select_candidate_blocks FILE top_k/select_candidate_blocks.cu
+  FROM [[&& p.dead_block == PLUMB_DEAD_BLOCK_MINUS_ONE;]]
+  TO [[&& p.dead_block > PLUMB_DEAD_BLOCK_INDEX;]]
+  CASE select_candidate_blocks/newest_block_dead/eager
+  SAYS "no candidate block of the row"
+  WHY "blocks of -inf have indices, where -1 is declared")
+
+plumb_mutant(candidates_dead_blocks_lost
+  OP select_candidate_blocks FILE top_k/select_candidate_blocks.cu
+  FROM [[&& p.dead_block == PLUMB_DEAD_BLOCK_MINUS_ONE;]]
+  TO [[&& p.dead_block >= PLUMB_DEAD_BLOCK_MINUS_ONE;]]
+  CASE select_candidate_blocks/dead_blocks_index/eager
+  SAYS "-1 in place of candidate blocks"
+  WHY "blocks of -inf are -1, where their indices are declared")
+
+plumb_mutant(candidates_tail_unwritten
+  OP select_candidate_blocks FILE top_k/select_candidate_blocks.cu
+  FROM [[j = written + thread_index(); j < p.topk_blocks]]
+  TO [[j = written + thread_index(); j < written]]
+  CASE select_candidate_blocks/fewer_blocks/eager
+  SAYS "blocks: "
+  WHY "places behind the last candidate are not written: they have blocks of an earlier step")
+
+plumb_mutant(candidates_newest_of_columns
+  OP select_candidate_blocks FILE top_k/candidate_window.h
+  FROM [[end > start ? (end - start - 1) / p.block_size : -1]]
+  TO [[stop > start ? (stop - start - 1) / p.block_size : -1]]
+  CASE select_candidate_blocks/columns_missing/eager
+  SAYS "blocks: "
+  WHY "the last block with columns is pinned, although the row ends behind the columns")
+
+plumb_mutant(candidates_row_repeat_ignored
+  OP select_candidate_blocks FILE top_k/candidate_window.h
+  FROM [[p.row_starts[row / p.row_repeat];]]
+  TO [[p.row_starts[row % (p.rows / p.row_repeat)];]]
+  CASE select_candidate_blocks/row_repeat/eager
+  SAYS "blocks: "
+  WHY "rows have the starts of other rows: repeats are taken for outer ones")
+
+plumb_mutant(candidates_grid_ignored
+  OP select_candidate_blocks FILE top_k/select_candidate_blocks.cu
+  FROM [[p.newest == PLUMB_NEWEST_IN_GRID && window.newest < grid]]
+  TO [[p.newest > PLUMB_NEWEST_IN_GRID && window.newest < grid]]
+  CASE select_candidate_blocks/newest_in_grid/eager
+  SAYS "blocks: "
+  WHY "a newest block behind the columns is dropped, where it is declared to be a candidate")
+
+plumb_mutant(candidates_ties_dropped
+  OP select_candidate_blocks FILE top_k/select_candidate_blocks.cu
+  FROM [[is_inside != 0 && inside_before < interval.wanted]]
+  TO [[is_inside != 0 && inside_before < interval.wanted && inside_before < 8]]
+  CASE select_candidate_blocks/all_equal/eager
+  SAYS "blocks: "
+  WHY "blocks at the threshold beyond a buffer of 8 are dropped, in real kernels beyond thousands")
+
+plumb_mutant(candidates_packed_rows
+  OP select_candidate_blocks FILE top_k/select_candidate_blocks.cu
+  FROM [[launch_row * p.blocks_row_stride]]
+  TO [[launch_row * p.topk_blocks]]
+  CASE select_candidate_blocks/strided_views/eager
+  SAYS "blocks: "
+  WHY "rows of the result are written as if they were contiguous")
+
+plumb_mutant(mask_block_from_column_0
+  OP mask_candidate_logits FILE top_k/mask_candidate_logits.cu
+  FROM [[const std::int64_t begin = window.start + first * p.block_size;]]
+  TO [[const std::int64_t begin = first * p.block_size;]]
+  CASE mask_candidate_logits/v41_prefill/eager
+  SAYS "logits: "
+  WHY "blocks are counted from column 0 instead of from the start")
+
+plumb_mutant(mask_keeps_column_end
+  OP mask_candidate_logits FILE top_k/mask_candidate_logits.cu
+  FROM [[column >= window.stop) mask]]
+  TO [[column > window.stop) mask]]
+  CASE mask_candidate_logits/v41_prefill/eager
+  SAYS "logits: "
+  WHY "the column behind the window stays, which nothing has written")
+
+plumb_mutant(mask_keeps_columns_in_front
+  OP mask_candidate_logits FILE top_k/mask_candidate_logits.cu
+  FROM [[if (column < window.start || column >= window.stop)]]
+  TO [[if (column >= window.stop)]]
+  CASE mask_candidate_logits/v41_prefill/eager
+  SAYS "logits: "
+  WHY "columns in front of the window stay")
+
+plumb_mutant(mask_edge_always_kept
+  OP mask_candidate_logits FILE top_k/mask_candidate_logits.cu
+  FROM [[if (p.edge == PLUMB_EDGE_IGNORE) return false;]]
+  TO [[if (p.edge < PLUMB_EDGE_IGNORE) return false;]]
+  CASE mask_candidate_logits/columns_missing/eager
+  SAYS "logits: "
+  WHY "a candidate behind the columns keeps the last one (vLLM)")
+
+plumb_mutant(mask_edge_never_kept
+  OP mask_candidate_logits FILE top_k/mask_candidate_logits.cu
+  FROM [[if (p.edge == PLUMB_EDGE_IGNORE) return false;]]
+  TO [[if (p.edge >= PLUMB_EDGE_IGNORE) return false;]]
+  CASE mask_candidate_logits/keep_last/eager
+  SAYS "logits: "
+  WHY "a candidate behind the columns does not keep the last one, where this is declared")
+
+plumb_mutant(mask_minus_one_is_block_0
+  OP mask_candidate_logits FILE top_k/mask_candidate_logits.cu
+  FROM [[const std::int64_t block = blocks[j] - first;]]
+  TO [[const std::int64_t block = (blocks[j] < 0 ? 0 : blocks[j]) - first;]]
+  CASE mask_candidate_logits/v41_decode/eager
+  SAYS "logits: "
+  WHY "-1 keeps block 0")
+
+plumb_mutant(mask_lowest_finite
+  OP mask_candidate_logits FILE top_k/mask_candidate_logits.cu
+  FROM [[bits_float(0xff800000u)]]
+  TO [[bits_float(0xff7fffffu)]]
+  CASE mask_candidate_logits/v41_decode/eager
+  SAYS "logits: "
+  WHY "masked logits are the lowest finite number, which top-k takes for a score")
+
+plumb_mutant(mask_lowest_finite_bf16
+  OP mask_candidate_logits FILE top_k/mask_candidate_logits.cu
+  FROM [[= 0xff80;]]
+  TO [[= 0xff7f;]]
+  CASE mask_candidate_logits/bf16/eager
+  SAYS "logits: "
+  WHY "masked logits of bf16 are the lowest finite number")
+
+plumb_mutant(mask_packed_candidates
+  OP mask_candidate_logits FILE top_k/mask_candidate_logits.cu
+  FROM [[row * p.blocks_row_stride]]
+  TO [[row * p.topk_blocks]]
+  CASE mask_candidate_logits/strided_views/eager
+  SAYS "logits: "
+  WHY "rows of candidates are read as if they were contiguous")
+
+plumb_mutant(mask_candidates_of_first_repeat
+  OP mask_candidate_logits FILE top_k/mask_candidate_logits.cu
+  FROM [[row * p.blocks_row_stride]]
+  TO [[row / p.row_repeat * p.row_repeat * p.blocks_row_stride]]
+  CASE mask_candidate_logits/row_repeat/eager
+  SAYS "logits: "
+  WHY "rows that share a window share the candidates of the first one")
+
+plumb_mutant(mask_marks_not_cleared
+  OP mask_candidate_logits FILE top_k/mask_candidate_logits.cu
+  FROM [[marks[i] = 0;]]
+  TO [[marks[i] = first == 0 ? 0 : marks[i];]]
+  CASE mask_candidate_logits/block_size_1/eager
+  SAYS "logits: "
+  WHY "candidates among the first 2048 blocks mark the next 2048 blocks too")
+
+plumb_mutant(candidates_nan_never_dropped
+  OP select_candidate_blocks FILE top_k/select_candidate_blocks.cu
+  FROM [[&& p.nan_block == PLUMB_NAN_BLOCK_DROPPED;]]
+  TO [[&& p.nan_block > PLUMB_NAN_BLOCK_UNSPECIFIED;]]
+  CASE select_candidate_blocks/few_nans/eager
+  SAYS "blocks: "
+  WHY "blocks with NaN have their indices in the result, where -1 is declared")

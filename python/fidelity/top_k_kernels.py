@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Top-k per row in numpy, with the orders of NaN and zeros that engines have. torch.topk puts every NaN on top, a radix
+"""Top-k per row and V4.1's two levels in numpy, with the orders of NaN and zeros that engines have. torch.topk puts every NaN on top, a radix
 select over fp32 keys orders NaN by sign, and a select that bins in half precision may lose NaN. For torch.topk -0 equals
 +0, a radix select orders them by sign.
 """
 
 import numpy as np
+from formats import from_bf16
 from plumb_kernels import kernel
 
 NUMERICS = {"deterministic": 1, "index_order": "by_key", "equal_keys": "lowest_index"}
@@ -85,3 +86,79 @@ decode_nan_on_top = made(DECODE, "decode_nan_on_top", "all_nan_top", decode(with
 decode_nan_by_sign = made(DECODE, "decode_nan_by_sign", "sign_ordered", decode(with_nan_by_sign))
 decode_with_equal_zeros = made(DECODE, "decode_with_equal_zeros", "all_nan_top", decode(with_equal_zeros), "equal")
 decode_losing_nan = made(DECODE, "decode_losing_nan", "unspecified", decode(largest_without_nan))
+
+
+# ---- the two levels of V4.1. Bounds of rows are lists [n, 1].
+
+
+def windows(rows, row_starts, row_ends, row_repeat):
+    """Yields (row, start, end) for each row of logits."""
+    for row in range(rows):
+        yield row, int(row_starts[row // row_repeat, 0]), int(row_ends[row // row_repeat, 0])
+
+
+def block_scores(logits, start, end, size, newest, maximum):
+    """Scores of all blocks of a grid over the columns, and the number of blocks with a column."""
+    grid = -(-len(logits) // size)
+    scores = np.full(grid * size, -np.inf, np.float32)
+    stop = max(min(end, len(logits)), start)
+    scores[: stop - start] = logits[start:stop]  # empty if the window begins behind the columns
+    scores = maximum.reduce(scores.reshape(grid, size), axis=1)
+    count = -(-(stop - start) // size)
+    pinned = (end - start - 1) // size
+    if end > start and pinned < (grid if newest == "in_grid" else count):
+        scores[pinned] = np.inf
+        return scores, np.union1d(np.arange(count), pinned)
+    return scores, np.arange(count)
+
+
+INFINITE, ABOVE = 1e300, 2e300  # keys of +inf, and of NaN where it is above
+
+
+def select_blocks(nan_key, nan_block, dead_block, newest):
+    def made(logits, row_starts, row_ends, blocks, rows, row_repeat, topk_blocks, block_size):
+        for row, start, end in windows(rows, row_starts, row_ends, row_repeat):
+            values = from_bf16(logits[row]) if logits.dtype == np.uint16 else logits[row]
+            maximum = np.fmax if nan_block == "ignored" else np.maximum  # fmax ignores NaN
+            scores, chosen = block_scores(values, start, end, block_size, newest, maximum)
+            keys = np.where(np.isposinf(scores), INFINITE, scores.astype(np.float64))
+            keys = np.where(np.isnan(scores), nan_key, keys)[chosen]
+            if dead_block == "minus_one":
+                chosen, keys = chosen[keys > -np.inf], keys[keys > -np.inf]
+            order = np.argsort(-keys, kind="stable")[:topk_blocks]
+            if nan_block == "dropped":
+                order = order[keys[order] < ABOVE]
+            write(blocks, row, chosen[order][::-1])  # any order is right
+
+    return made
+
+
+def masked(edge):
+    def made(logits, row_starts, row_ends, blocks, rows, columns, row_repeat, block_size):
+        position = np.arange(columns)
+        for row, start, end in windows(rows, row_starts, row_ends, row_repeat):
+            inside = (position >= start) & (position < end)
+            chosen = blocks[row][blocks[row] >= 0].astype(np.int64)
+            keep = inside & np.isin((position - start) // block_size, chosen)
+            if edge == "keep_last" and inside[-1] and np.any(start + chosen * block_size >= columns):
+                keep[-1] = True
+            logits[row, ~keep] = 0xFF80 if logits.dtype == np.uint16 else -np.inf
+
+    return made
+
+
+def two_level(op, name, function, **contract):
+    return kernel(op, name=name, platforms="sim-*", numerics={"deterministic": 1}, contract=contract)(function)
+
+
+def selecting(name, nan_key, nan_block, dead_block, newest="in_columns"):
+    function = select_blocks(nan_key, nan_block, dead_block, newest)
+    return two_level("select_candidate_blocks", name, function, nan_block=nan_block, dead_block=dead_block, newest=newest)
+
+
+select_as_torch = selecting("select_as_torch", ABOVE, "dropped", "minus_one")
+select_in_grid = selecting("select_in_grid", ABOVE, "top", "minus_one", "in_grid")
+select_as_deep_select = selecting("select_as_deep_select", INFINITE, "forced", "index")
+select_as_sglang = selecting("select_as_sglang", -ABOVE, "ignored", "index")
+mask_ignoring_the_edge = two_level("mask_candidate_logits", "mask_ignoring_the_edge", masked("ignore"), edge="ignore")
+mask_keeping_the_last = two_level("mask_candidate_logits", "mask_keeping_the_last", masked("keep_last"), edge="keep_last")

@@ -59,6 +59,73 @@ typedef struct plumb_top_k_per_row_decode_params {
   plumb_zero_order zeros;
 } plumb_top_k_per_row_decode_params;
 
+/* What a block with a NaN is among the candidate blocks. */
+typedef enum plumb_nan_block {
+  PLUMB_NAN_BLOCK_DROPPED = 0, /* above +inf, all equal, and -1 stands for it in the result */
+  PLUMB_NAN_BLOCK_TOP = 1,     /* above +inf, all equal */
+  PLUMB_NAN_BLOCK_FORCED = 2,  /* equal to +inf */
+  /* as if it had its other logits alone; a row with a block of NaN alone is as under UNSPECIFIED */
+  PLUMB_NAN_BLOCK_IGNORED = 3,
+  PLUMB_NAN_BLOCK_UNSPECIFIED = 4 /* a row with NaN may get any different blocks, or -1 */
+} plumb_nan_block;
+
+/* What stands for a block whose logits are all -inf. */
+typedef enum plumb_dead_block {
+  PLUMB_DEAD_BLOCK_MINUS_ONE = 0, /* -1: the block is no candidate */
+  PLUMB_DEAD_BLOCK_INDEX = 1      /* its index, if fewer than topk_blocks blocks are better */
+} plumb_dead_block;
+
+/* If a row ends behind the columns: whether its newest block counts, which may have no column. */
+typedef enum plumb_newest_block {
+  PLUMB_NEWEST_IN_COLUMNS = 0, /* only if it has a column */
+  PLUMB_NEWEST_IN_GRID = 1     /* also if its index is below ceil(columns / block_size) */
+} plumb_newest_block;
+
+/* Blocks of block_size columns with the largest logits, counted from row_starts. The score of a
+ * block is the largest of its logits before min(row_ends, columns). The newest block, that of
+ * column row_ends - 1, has the score +inf   [4.4] */
+typedef struct plumb_select_candidate_blocks_params {
+  int64_t struct_size;       /* of this structure, in bytes */
+  const void* logits;        /* logits_format [rows, columns] */
+  const int32_t* row_starts; /* [rows / row_repeat], columns of logits */
+  const int32_t* row_ends;   /* [rows / row_repeat]; may be larger than columns */
+  int32_t* blocks;           /* [rows, topk_blocks], in any order; -1: none, at any place */
+  int64_t rows, columns;
+  int64_t row_repeat; /* consecutive rows that share a start and an end */
+  int64_t logits_row_stride;
+  plumb_format logits_format; /* PLUMB_F32 or PLUMB_BF16 */
+  int64_t topk_blocks, block_size;
+  int64_t blocks_row_stride;
+  plumb_nan_block nan_block;
+  plumb_dead_block dead_block;
+  plumb_newest_block newest;
+  plumb_stream stream;
+} plumb_select_candidate_blocks_params;
+
+/* What a candidate block does that starts at or behind the columns. */
+typedef enum plumb_candidate_edge {
+  PLUMB_EDGE_IGNORE = 0,
+  PLUMB_EDGE_KEEP_LAST = 1 /* keeps the last column, if the row reaches it */
+} plumb_candidate_edge;
+
+/* Writes -inf to all columns of a row that are outside [row_starts, row_ends) or in no candidate
+ * block, and leaves the others as they are   [4.5] */
+typedef struct plumb_mask_candidate_logits_params {
+  int64_t struct_size;       /* of this structure, in bytes */
+  void* logits;              /* logits_format [rows, columns], in place */
+  const int32_t* row_starts; /* [rows / row_repeat], columns of logits */
+  const int32_t* row_ends;   /* [rows / row_repeat]; may be larger than columns */
+  const int32_t* blocks;     /* [rows, topk_blocks], in any order; -1: none */
+  int64_t rows, columns;
+  int64_t row_repeat; /* consecutive rows that share a start and an end */
+  int64_t logits_row_stride;
+  plumb_format logits_format; /* PLUMB_F32 or PLUMB_BF16 */
+  int64_t topk_blocks, block_size;
+  int64_t blocks_row_stride;
+  plumb_candidate_edge edge;
+  plumb_stream stream;
+} plumb_mask_candidate_logits_params;
+
 #ifdef __cplusplus
 }
 #endif
