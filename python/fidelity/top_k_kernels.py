@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Top-k per row and V4.1's two levels in numpy, with the orders of NaN and zeros that engines have. torch.topk puts every NaN on top, a radix
-select over fp32 keys orders NaN by sign, and a select that bins in half precision may lose NaN. For torch.topk -0 equals
-+0, a radix select orders them by sign.
+"""Top-k per row and V4.1's two levels in numpy, with the orders of NaN and zeros that engines have. torch.topk puts every
+NaN on top, a radix select over fp32 keys orders NaN by sign, and a select that bins in half precision may lose NaN. For
+torch.topk -0 equals +0, a radix select orders them by sign.
 """
 
 import numpy as np
