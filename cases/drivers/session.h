@@ -98,6 +98,8 @@ class Session {
   void upload(const Buffers& buffers);
   std::shared_ptr<const Clues> clues_of(Poison poison) const;
   void read_tensor(const Buffers& buffers, const HostTensor& tensor, std::byte* to);
+  // Puts address_number() in place of addresses of this call's tensors.
+  void number_addresses(const Buffers& buffers, HostTensor& stored) const;
   // Reports of the problem's verdict: computed, or taken from known_verdicts.
   std::vector<TensorReport> reports_of(const Step& step, const TensorSet& got);
   void summarize(const TensorReport& report);

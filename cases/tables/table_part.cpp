@@ -24,6 +24,10 @@ TensorEditor& TensorEditor::codes(const Formula& dialect, std::string_view scale
   tensor_.dialect = dialect;
   return *this;
 }
+TensorEditor& TensorEditor::addresses() {
+  tensor_.format = kAddressFormat;
+  return *this;
+}
 TensorEditor& TensorEditor::codes(std::string_view format, std::string_view scale_layout) {
   tensor_.scale_layout = scale_layout;
   tensor_.format = format;

@@ -48,6 +48,9 @@ class TensorEditor {
   TensorEditor& codes(const Formula& dialect, std::string_view scale_layout = "none");
   // The tensor holds codes of the same format on every platform.
   TensorEditor& codes(std::string_view format, std::string_view scale_layout = "none");
+  // The tensor holds device addresses. Results then have address_number() (cases/tensors/tensor.h)
+  // in place of the address of a tensor of the call.
+  TensorEditor& addresses();
 
  private:
   TableTensor& tensor_;

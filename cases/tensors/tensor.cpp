@@ -251,6 +251,13 @@ HostTensor& TensorSet::at(std::string_view name) {
   return const_cast<HostTensor&>(std::as_const(*this).at(name));
 }
 
+std::int64_t address_number(const TensorSet& tensors, std::string_view name) {
+  const auto named = [&](const HostTensor& tensor) { return tensor.spec().name == name; };
+  const std::vector<HostTensor>& all = tensors.all();
+  const auto found = std::find_if(all.begin(), all.end(), named);
+  if (found == all.end()) throw std::out_of_range("no tensor " + std::string(name));
+  return found - all.begin() + 1;
+}
 bool TensorSet::contains(std::string_view name) const {
   for (const HostTensor& tensor : tensors_) {
     if (tensor.spec().name == name) return true;

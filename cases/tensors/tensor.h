@@ -197,6 +197,12 @@ class TensorSet {
   std::vector<HostTensor> tensors_;
 };
 
+// TensorSpec::format of tensors that hold addresses. Addresses differ from run to run. A launch's
+// results therefore hold the address_number() of a tensor in place of its address.
+inline constexpr std::string_view kAddressFormat = "address";
+// Place of the tensor in the set, from 1 on. Throws std::out_of_range if there is none.
+std::int64_t address_number(const TensorSet& tensors, std::string_view name);
+
 // Values that wrong rows of an output may hold by mistake. Reports use them to explain a failure;
 // no verdict depends on them.
 struct Clues {

@@ -19,7 +19,7 @@ sys.path.insert(0, str(HERE))
 import plumb_kernels  # noqa: E402
 from plumb_kernels._kernels import kernels_of  # noqa: E402
 
-FAMILIES = ("norm", "hyper_connection", "sparse_mla", "cache", "metadata", "index_maps", "compressor", "indexer", "top_k", "router", "quantization")
+FAMILIES = ("norm", "hyper_connection", "sparse_mla", "cache", "metadata", "mla_metadata", "index_maps", "compressor", "indexer", "top_k", "router", "quantization")
 
 
 def kernels(family):

@@ -57,6 +57,8 @@ const std::set<std::string, std::less<>> kContiguous = {
     "per_token_group_quant_fp8 scales 0",  // scales by row; scales by column have a stride
     "normalize_e4m3fn_to_e4m3fnuz weight_scale 0",
     "get_decoding_sched_meta tile_scheduler_metadata 0",  // an array of structs
+    "get_mla_metadata_v1 work_info_set 0",
+    "get_mla_metadata_v1 reduce_final_map 0",
 };
 
 TEST_P(OpTables, GiveEachWrittenDimensionButTheLastAStride) {

@@ -16,6 +16,7 @@
 
 #include "cases/judge/right_values.h"
 #include "cases/judge/unwritten.h"
+#include "cases/ops/sparse_mla/planned_lengths.h"
 #include "cases/tables/table_part.h"
 #include "cases/tables/table_problem.h"
 #include "cases/tensors/fill.h"
@@ -194,8 +195,9 @@ class SchedMetaProblem final : public TableProblem<P> {
   void fill(const Step& step, TensorSet& tensors) const override {
     const auto fill_side = [&](const char* lengths, const char* indptr, std::int64_t most,
                                std::uint64_t seed) {
-      if (tensors.contains(lengths)) fill_lengths(step, most, seed, tensors.at(lengths));
-      if (tensors.contains(indptr)) fill_indptr(step, most, seed, tensors.at(indptr));
+      const PlannedLengths planned{lengths_, most, p_.block_n, seed};
+      if (tensors.contains(lengths)) fill_planned_lengths(planned, step, tensors.at(lengths));
+      if (tensors.contains(indptr)) fill_planned_indptr(planned, step, tensors.at(indptr));
     };
     fill_side("topk_length", "topk_indptr", p_.topk, mix(step.seed, 1));
     fill_side("extra_topk_length", "extra_topk_indptr", p_.extra_topk, mix(step.seed, 2));
@@ -237,43 +239,6 @@ class SchedMetaProblem final : public TableProblem<P> {
   double checked_factor() const override { return 20; }
 
  private:
-  void fill_lengths(const Step& step, std::int64_t most, std::uint64_t seed,
-                    HostTensor& lengths) const {
-    auto* own = lengths.data<std::int32_t>();
-    for (std::int64_t request = 0; request < p_.requests; ++request) {
-      const bool live = request < step.live;
-      own[request] = static_cast<std::int32_t>(live ? length_of(step, most, seed, request) : 0);
-    }
-  }
-  // Padded requests own nothing.
-  void fill_indptr(const Step& step, std::int64_t most, std::uint64_t seed,
-                   HostTensor& indptr) const {
-    auto* own = indptr.data<std::int32_t>();
-    own[0] = 0;
-    for (std::int64_t request = 0; request < p_.requests; ++request) {
-      const bool live = request < step.live;
-      own[request + 1] =
-          own[request] + static_cast<std::int32_t>(live ? length_of(step, most, seed, request) : 0);
-    }
-  }
-  std::int64_t length_of(const Step& step, std::int64_t most, std::uint64_t seed,
-                         std::int64_t request) const {
-    const std::int64_t turn = integer(seed, 0, 0, step.live - 1);
-    const std::int64_t place = (request + turn) % step.live;
-    const std::int64_t any = integer(seed, static_cast<std::uint64_t>(request) + 1, 0, most);
-    if (lengths_ == "random") return any;
-    if (lengths_ == "one_long") return place == 0 ? most : std::min<std::int64_t>(most, 1);
-    if (lengths_ == "zeros") {
-      const std::int64_t third = step.live / 3;
-      const bool middle = request > third && request < 2 * third;
-      return request == 0 || request == step.live - 1 || middle ? 0 : any;
-    }
-    if (lengths_ != "borders") return most;
-    const std::int64_t n = p_.block_n;
-    const std::int64_t edges[] = {n - 1, n, n + 1, 1, 2 * n + 1, 2 * n, 0};
-    return std::min(most, edges[place % std::ssize(edges)]);
-  }
-
   std::int64_t length_of(const TensorSet& tensors, const std::string& side, std::int64_t otherwise,
                          std::int64_t request) const {
     const std::string dense = side + "_length", ragged = side + "_indptr";

@@ -142,6 +142,30 @@ typedef struct plumb_get_decoding_sched_meta_params {
   const int32_t* extra_topk_indptr; /* [requests + 1], with topk_indptr and extra_topk above 0 */
 } plumb_get_decoding_sched_meta_params;
 
+/* AITER's plan of a split MLA decode with one query per row, as V3.2 on ROCm has it [1.10]. A row
+ * of the plan is a row of kv_indptr, or one of its qk_batch_ratio groups of 16 heads: row v has the
+ * query v and the keys of batch row v / qk_batch_ratio. Every key of every row is in exactly one
+ * item. If a row has several items, each writes a partial result, and a second kernel reduces them.
+ * Entries behind the counts are not written. */
+typedef struct plumb_get_mla_metadata_v1_params {
+  int64_t struct_size;         /* of this structure, in bytes */
+  const int32_t* kv_indptr;    /* [batch + 1] keys of each row; begins with 0, never decreases */
+  int64_t* work_metadata_ptrs; /* [2] addresses of work_indptr and work_info_set */
+  int32_t* work_indptr;        /* [num_cu + 1] items of each compute unit */
+  int32_t* work_info_set;      /* [max_rows + num_cu - 1, 8] contiguous: row, partial or -1, first
+                                  and last query, first and last key (last: exclusive), keys of the
+                                  row behind the last one, padding */
+  int32_t* reduce_indptr;      /* [max_rows + 1] partials of each row; the total behind all rows */
+  int32_t* reduce_final_map;   /* [max_rows, 2] contiguous: queries of each row that has partials */
+  int32_t* reduce_partial_map; /* [min(max_rows + num_cu - 1, 2 * (num_cu - 1))] partials of rows */
+  int64_t batch;               /* rows of kv_indptr */
+  int64_t qk_batch_ratio;      /* 1, or heads / 16 where the decode kernel takes 16 heads */
+  int64_t max_rows;            /* size of the buffers, at least batch * qk_batch_ratio */
+  int64_t num_cu;              /* compute units of the decode kernel */
+  int64_t max_split_per_batch; /* balances the work; < 0: no limit. Planners may balance anyhow */
+  plumb_stream stream;
+} plumb_get_mla_metadata_v1_params;
+
 #ifdef __cplusplus
 }
 #endif
