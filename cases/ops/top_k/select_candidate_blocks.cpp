@@ -67,7 +67,8 @@ class SelectCandidatesProblem final : public TableProblem<P> {
   }
 
   double cost() const override {
-    constexpr double kThreads = 256, kPasses = 3, kBins = 2048, kVisits = 3;
+    // The select has at most three passes, and often ends earlier: all blocks of a part are best.
+    constexpr double kThreads = 256, kPasses = 1.5, kBins = 2048, kVisits = 3;
     constexpr double kWaits = 3 * kBarrierCost + 5 * kShuffleCost;
     const auto columns = static_cast<double>(p_.columns);
     const double searching = kPasses * (kThreads * kWaits + kBins * kVisits);
