@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // select_candidate_blocks: the first level of V4.1's two-level top-k (docs/operations/top_k.md,
-// 4.4). The definition follows DeepSeek's inference/model.py and vLLM; SGLang's
-// amax8_varlen (python/sglang/kernels/ops/attention/dsv4) has the same scores.
+// 4.4). The definition follows SGLang: select_candidate_block_ids in torch, and the scores of
+// amax8_varlen (python/sglang/kernels/ops/attention/dsv4), whose rows begin at column 0.
 #pragma once
 
 #include <cstdint>
