@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "cases/judge/right_values.h"
-#include "cases/judge/unwritten.h"
+#include "cases/ops/sparse_mla/plan_defects.h"
 #include "cases/ops/sparse_mla/planned_lengths.h"
 #include "cases/tables/table_part.h"
 #include "cases/tables/table_problem.h"
@@ -95,7 +95,11 @@ class TileTruth final : public Truth {
     report.zero_share = static_cast<double>(zeros) / static_cast<double>(report.elements_compared);
     report.observability = 1 - report.zero_share;
     const TilePlanCheck check = check_tiles(tiles, blocks_);
-    if (!check.defects.empty()) add_defects(stored, tiles, check.defects, report);
+    std::vector<PlanDefect> defects;
+    for (const TilePlanDefect& defect : check.defects) {
+      defects.push_back({defect.part, text_of(tiles, defect)});
+    }
+    if (!defects.empty()) report_defects(stored, defects, "parts", report);
     return report;
   }
   // Writes the stored plan, if it is right, or else plumb's own plan as the right values.
@@ -155,32 +159,6 @@ class TileTruth final : public Truth {
   }
   std::int64_t end_of(std::int64_t request) const {
     return blocks_[static_cast<std::size_t>(request)].total();
-  }
-
-  void add_defects(const HostTensor& stored, const std::vector<Tile>& tiles,
-                   const std::vector<TilePlanDefect>& defects, TensorReport& report) const {
-    constexpr std::size_t kMostLines = 3;
-    for (std::size_t i = 0; i < defects.size(); ++i) {
-      if (defects[i].part >= 0) report.wrong_rows.push_back(defects[i].part);
-      if (i >= kMostLines) continue;
-      report.failures.push_back(fmt::format("{}: {}", report.tensor, text_of(tiles, defects[i])));
-    }
-    if (defects.size() > kMostLines) {
-      report.failures.push_back(
-          fmt::format("{}: {} more defects", report.tensor, defects.size() - kMostLines));
-    }
-    std::sort(report.wrong_rows.begin(), report.wrong_rows.end());
-    const auto last = std::unique(report.wrong_rows.begin(), report.wrong_rows.end());
-    report.wrong_rows.erase(last, report.wrong_rows.end());
-    report.wrong_elements = std::max<std::int64_t>(std::ssize(report.wrong_rows), 1);
-    report.margin = reference::kInfinity;
-    const auto unwritten =
-        std::count_if(report.wrong_rows.begin(), report.wrong_rows.end(),
-                      [&](std::int64_t row) { return row_holds_poison(stored, row); });
-    if (unwritten > 0) {
-      report.pattern = fmt::format("{} of {} wrong parts: {}", unwritten, report.wrong_rows.size(),
-                                   kNeverWritten);
-    }
   }
 
   std::vector<RequestBlocks> blocks_;

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "cases/judge/right_values.h"
-#include "cases/judge/unwritten.h"
+#include "cases/ops/sparse_mla/plan_defects.h"
 #include "cases/ops/sparse_mla/planned_lengths.h"
 #include "cases/tables/table_part.h"
 #include "cases/tables/table_problem.h"
@@ -176,11 +176,6 @@ std::string text_of(const MlaPlanShape& shape, const MlaDefect& d) {
 }
 
 // A wrong row of a tensor. row < 0: the defect is of no stored row.
-struct PlanDefect {
-  std::int64_t row = -1;
-  std::string text;
-};
-
 // The part of a plan that is in one buffer. `right`: the stored plan if it is right, else plumb's.
 class MlaPlanTruth final : public Truth {
  public:
@@ -204,7 +199,7 @@ class MlaPlanTruth final : public Truth {
           static_cast<double>(zeros) / static_cast<double>(report.elements_compared);
     }
     report.observability = 1 - report.zero_share;
-    if (!defects_.empty()) add_defects(stored, report);
+    if (!defects_.empty()) report_defects(stored, defects_, "entries", report);
     return report;
   }
   void put(const HostTensor& stored, const RowMask&, const ColumnRanges&,
@@ -216,31 +211,6 @@ class MlaPlanTruth final : public Truth {
   }
 
  private:
-  void add_defects(const HostTensor& stored, TensorReport& report) const {
-    constexpr std::size_t kMostLines = 3;
-    for (std::size_t i = 0; i < defects_.size(); ++i) {
-      if (defects_[i].row >= 0) report.wrong_rows.push_back(defects_[i].row);
-      if (i >= kMostLines) continue;
-      report.failures.push_back(fmt::format("{}: {}", report.tensor, defects_[i].text));
-    }
-    if (defects_.size() > kMostLines) {
-      report.failures.push_back(
-          fmt::format("{}: {} more defects", report.tensor, defects_.size() - kMostLines));
-    }
-    std::sort(report.wrong_rows.begin(), report.wrong_rows.end());
-    const auto last = std::unique(report.wrong_rows.begin(), report.wrong_rows.end());
-    report.wrong_rows.erase(last, report.wrong_rows.end());
-    report.wrong_elements = std::max<std::int64_t>(std::ssize(report.wrong_rows), 1);
-    report.margin = reference::kInfinity;
-    const auto unwritten =
-        std::count_if(report.wrong_rows.begin(), report.wrong_rows.end(),
-                      [&](std::int64_t row) { return row_holds_poison(stored, row); });
-    if (unwritten > 0) {
-      report.pattern = fmt::format("{} of {} wrong entries: {}", unwritten,
-                                   report.wrong_rows.size(), kNeverWritten);
-    }
-  }
-
   MlaBuffer buffer_;
   std::vector<PlanDefect> defects_;
   std::shared_ptr<const MlaMetadata> right_;
