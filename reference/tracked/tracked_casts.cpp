@@ -68,6 +68,10 @@ StoredError stored_error(const auto& store, const auto& error_of, double centre,
   StoredError error{.most = farthest(most)};
   const double flips = farthest(std::min(6 * sigma, most));
   if (flips == 0) return error;  // every kernel stores the same number
+  if (!(sigma < kInfinity)) {
+    error.own = error.most;
+    return error;
+  }
   const RoundedError rounding = error_of(centre, sigma);
   error.follows = rounding.slope / sigma;
   const double own =
@@ -110,7 +114,9 @@ Tracked stored_by(Tracked a, int digits, const auto& store, const auto& error_of
   for (ErrorSource& source : node.sources) {
     scale_line(source.effect.data(), 1, follows.data(), count, source.effect.data());
   }
-  for (std::size_t i = 0; i < node.systematic.size(); ++i) node.systematic[i] *= follows[i];
+  for (std::size_t i = 0; i < node.systematic.size(); ++i) {
+    node.systematic[i] = scaled_error(node.systematic[i], follows[i]);
+  }
   add_source(std::move(own), false, node);
   join_own_sources(node);
   return Tracked(std::make_shared<TrackedNode>(std::move(node)));

@@ -218,5 +218,22 @@ TEST(TrackedCasts, SelectByExactConditions) {
   EXPECT_THROW(select(x, x, y), std::invalid_argument);
 }
 
+TEST(TrackedCasts, AnErrorWithoutALimitGetsThatOfTheFormat) {
+  const Tracked near_0 = exp(Tracked({0x1p-30}, {1}, kFp32)) + -1.0;
+  const Tracked unlimited = joined({Tracked({0x1p-30}, {1}, kFp32) / near_0, near_0 + 3.0}, 0);
+  ASSERT_EQ(unlimited.worst(0), kInfinity);
+  const auto expect_limit = [](const Tracked& stored, double limit) {
+    const Estimate estimate = estimate_of(reshaped(stored, {2, 1}), Format::bf16);
+    EXPECT_EQ(estimate.worst[0], limit);
+    EXPECT_EQ(estimate.sigma[0], limit);
+    EXPECT_EQ(estimate.row_mean_sigma[0], limit);
+    EXPECT_FALSE(std::isnan(estimate.row_systematic[0]));
+    EXPECT_LT(estimate.arithmetic(1), 0.3);
+  };
+  expect_limit(rounded(unlimited, Format::bf16), kInfinity);
+  expect_limit(truncated(unlimited, Format::f32), kInfinity);
+  expect_limit(cast(unlimited, CodeFormat::e4m3fn), 449);
+}
+
 }  // namespace tracked_casts_test
 }  // namespace plumb::reference
