@@ -306,6 +306,25 @@ def rocm_sparse_attn_prefill(**call):
         call["out"][row] = softmax.result(call["attn_sink"])
 
 
+@kernel("sparse_mla_prefill", numerics={**TENSOR_CORES, "score": "bf16"}, contract={"outputs": "out"}, platforms="sim-*")
+def torch_attention_in_steps(**call):
+    """torch without a fused kernel: each step stores bf16. A sink is one more score, without a value."""
+    lists, kv = Candidates("kv", call), Rows(call["kv"], call["kv_rows"])
+    sinks = call["attn_sink"]
+    for row in range(call["rows"]):
+        k, valid = keys(kv, lists.row(row, 0), kv.rows)
+        if not valid.any():
+            call["out"][row] = 0
+            continue
+        k = k[valid]
+        scores = round_bf16(round_bf16(from_bf16(call["q"][row, 0]) @ k.T) * np.float32(call["sm_scale"]))
+        if sinks is not None:
+            scores = np.concatenate([scores, round_bf16(np.ravel(sinks))[:, None]], axis=1)
+        weights = np.exp(round_bf16(scores - scores.max(axis=1, keepdims=True)))
+        p = round_bf16(weights / weights.sum(axis=1, keepdims=True))
+        call["out"][row] = to_bf16(p[:, : len(k)] @ k[:, :VALUE_DIMS])
+
+
 @kernel("dequantize_and_gather_k_cache", platforms="sim-*")
 def dequantize_and_gather(**call):
     cache = Cache("k_cache", "cache", call)
