@@ -20,7 +20,7 @@ using cases::Role;
 
 // A tensor larger than kInFull bytes is stored as checksums of all its rows, and the values of one
 // row or of as many as fit into kSampled bytes. Rows longer than kLongestRow are stored as
-// checksums only.
+// checksums only. If a row is no longer than its checksum, the tensor is stored in full.
 constexpr std::size_t kInFull = 4 << 10, kSampled = 2 << 10, kLongestRow = 32 << 10;
 
 std::vector<std::int64_t> strides_of(const HostTensor& tensor) {
@@ -77,10 +77,10 @@ HostTensor host_tensor_of(const TensorGolden& whole) {
 
 // The part of an output that the store keeps.
 TensorGolden stored_part(const TensorGolden& whole, std::uint64_t seed) {
-  if (whole.values.size() <= kInFull) return whole;
+  const std::size_t row_bytes = whole.row_bytes();
+  if (whole.values.size() <= kInFull || row_bytes <= sizeof(XXH64_hash_t)) return whole;
   TensorGolden part = whole;
   part.sketch = sketch_of(host_tensor_of(whole));
-  const std::size_t row_bytes = whole.row_bytes();
   for (std::int64_t row = 0; row < whole.rows(); ++row) {
     part.row_checksums.push_back(
         XXH3_64bits(whole.values.data() + static_cast<std::size_t>(row) * row_bytes, row_bytes));

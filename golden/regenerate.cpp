@@ -24,15 +24,17 @@ CaseGolden with_provenance(const NewResult& result, const Author& author) {
   return golden;
 }
 
-// Adds sketches to tensors that lack one. `computed` has the same results. Returns whether it added
-// any.
+// Adds sketches to tensors that lack one, and all values to tensors that are now stored in full.
+// `computed` has the same results. Returns whether it added any.
 bool add_sketches(const CaseGolden& computed, CaseGolden& golden) {
   bool added = false;
   for (std::size_t i = 0; i < golden.outputs.size(); ++i) {
     TensorGolden& tensor = golden.outputs[i];
-    if (!tensor.is_sampled() || tensor.sketch) continue;
-    tensor.sketch = computed.outputs[i].sketch;
-    added = added || tensor.sketch.has_value();
+    const TensorGolden& now = computed.outputs[i];
+    if (!tensor.is_sampled()) continue;
+    if (now.is_sampled() && (tensor.sketch || !now.sketch)) continue;
+    tensor = now;
+    added = true;
   }
   return added;
 }
@@ -133,7 +135,7 @@ std::string history_line(const GoldenChanges& difference, const Author& author) 
     text += fmt::format("{}{} {}", text.empty() ? "" : ", ", change.id, name_of(change.kind));
   }
   if (difference.sketched > 0) {
-    text += fmt::format("{}sketches of {}", text.empty() ? "" : ", ",
+    text += fmt::format("{}sketches or values of {}", text.empty() ? "" : ", ",
                         cases::counted(difference.sketched, "case"));
   }
   return fmt::format("{}: {}: {} ({})", author.commit, author.generator, author.reason, text);

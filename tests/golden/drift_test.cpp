@@ -2,6 +2,7 @@
 //
 // The size of a move: shares of a bound, rows and elements that moved, sketches.
 #include <gtest/gtest.h>
+#include <xxhash.h>
 
 #include <algorithm>
 #include <cmath>
@@ -12,6 +13,7 @@
 #include "faults/faults.h"
 #include "golden/compare.h"
 #include "golden/dependence.h"
+#include "golden/hdf5_file.h"
 #include "golden/regenerate.h"
 #include "reference/formats/bfloat16.h"
 #include "tests/golden/golden_cases.h"
@@ -155,6 +157,35 @@ TEST(GoldenDriftTest, TheElementsThatMovedFarthestAreListed) {
   EXPECT_DOUBLE_EQ(drift.difference, std::sqrt(squares));
 }
 
+// A checksum of such a row would take more space than the row.
+TEST(GoldenDriftTest, ATensorOfShortRowsIsStoredInFull) {
+  const char* const op = "build_ragged_indices_from_dense";
+  const std::vector<cases::Case> wanted{
+      cases::find_case(fmt::format("{}/pro_topk_1024_bounded/eager", op))};
+  const auto regenerated = [&](const GoldenFile& from, bool all) {
+    return difference_of(from, wanted, ids_of(wanted), options_on("sim-sm90"),
+                         {"commit", "generator", "why", all});
+  };
+  GoldenFile stored = regenerated(empty_file(op), false).next;
+  TensorGolden& flat = stored.cases.at(0).outputs.at(1);
+  ASSERT_EQ(flat.row_bytes(), 4u);
+  ASSERT_EQ(flat.values.size(), 3072 * 4u);
+  const TensorGolden in_full = flat;
+  // As older versions stored it: a checksum of each row, and the first row.
+  for (std::size_t row = 0; row < 3072; ++row) {
+    flat.row_checksums.push_back(XXH3_64bits(in_full.values.data() + 4 * row, 4));
+  }
+  flat.sampled_rows = {0};
+  flat.values.resize(4);
+  EXPECT_TRUE(regenerated(stored, false).empty());
+  const GoldenChanges again = regenerated(stored, true);
+  EXPECT_EQ(again.sketched, 1);
+  EXPECT_TRUE(again.changes.empty());
+  EXPECT_EQ(again.next.cases.at(0).outputs.at(1).values, in_full.values);
+  EXPECT_LT(encode(again.next).size(), encode(stored).size());
+  EXPECT_TRUE(regenerated(again.next, true).empty());
+}
+
 TEST(GoldenDriftTest, SketchesAreAddedToGoldensWhoseResultsStay) {
   const std::vector<cases::Case> wanted{cases::find_case(kSampledCase),
                                         cases::find_case("rms_norm/hidden_1/eager")};
@@ -173,7 +204,7 @@ TEST(GoldenDriftTest, SketchesAreAddedToGoldensWhoseResultsStay) {
   EXPECT_TRUE(added.changes.empty());
   EXPECT_EQ(added.sketched, 1) << "a tensor whose values are all stored needs none";
   EXPECT_EQ(results_digest(added.next), results_digest(stored));
-  EXPECT_EQ(added.next.history.back(), "commit: generator: why (sketches of 1 case)");
+  EXPECT_EQ(added.next.history.back(), "commit: generator: why (sketches or values of 1 case)");
   EXPECT_EQ(added.next.cases[1].provenance, stored.cases[1].provenance);
   for (std::size_t i = 0; i < whole.cases.size(); ++i) {
     const TensorGolden &a = added.next.cases[i].outputs[0], &b = whole.cases[i].outputs[0];

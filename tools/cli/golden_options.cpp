@@ -87,7 +87,8 @@ void add_golden(CLI::App& app, Action& action) {
             "commit that this binary was built from, if git is missing");
   regen->add_flag("--dry-run", regen_arguments->dry_run, "show what moved and store nothing");
   regen->add_flag("--sketches", regen_arguments->sketches,
-                  "also add sketches to goldens whose results stay");
+                  "also add sketches, or values that are now stored, to\n"
+                  "goldens whose results stay");
   const auto [check, check_arguments] = add_golden_command(
       *golden, action, "check", "compute results again, and compare them with the store",
       golden_check_command);

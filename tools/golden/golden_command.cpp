@@ -230,11 +230,12 @@ int golden_regen_command(const GoldenArguments& arguments) {
   }
   if (!arguments.dry_run) write(store, differences);
   if (prints)
-    put(fmt::format("{}: {} cases, {} of them changed{}{}\n", platform, tally.cases, tally.changed,
-                    tally.sketched == 0 ? "" : fmt::format(", {} got sketches", tally.sketched),
-                    tally.changed + tally.sketched == 0 ? ""
-                    : arguments.dry_run                 ? "; nothing is written"
-                                                        : "; written to " + store.folder()));
+    put(fmt::format(
+        "{}: {} cases, {} of them changed{}{}\n", platform, tally.cases, tally.changed,
+        tally.sketched == 0 ? "" : fmt::format(", {} got sketches or values", tally.sketched),
+        tally.changed + tally.sketched == 0 ? ""
+        : arguments.dry_run                 ? "; nothing is written"
+                                            : "; written to " + store.folder()));
   return 0;
 }
 
