@@ -165,14 +165,10 @@ cases::RunOptions with_plugin_process(cases::RunOptions options, const std::stri
 }
 
 cases::StepPlugin step_plugin(const device::Plugin& plugin) {
-  const auto with_own = [&plugin](std::string_view platform) -> const device::Implementation& {
-    static std::map<std::string, device::Implementation, std::less<>> known;
-    const auto found = known.find(platform);
-    if (found != known.end()) return found->second;
-    return known
-        .emplace(platform, device::remote::with_own_kernels(
-                               plugin.implementation(), device::builtin_implementation(platform)))
-        .first->second;
+  const auto with_own = [&plugin](std::string_view platform,
+                                  const std::set<std::string>& left_out) {
+    return device::remote::with_own_kernels(plugin.implementation(),
+                                            device::builtin_implementation(platform), left_out);
   };
   return {.plugin = &plugin.implementation(),
           .with_own = with_own,
@@ -181,8 +177,9 @@ cases::StepPlugin step_plugin(const device::Plugin& plugin) {
 
 cases::StepPlugin step_plugin_process(const std::string& path) {
   const std::shared_ptr<PluginProcess> current = running_process(path);
-  const auto with_own = [current](std::string_view platform) -> const device::Implementation& {
-    return current->with_own(platform);
+  const auto with_own = [current](std::string_view platform,
+                                  const std::set<std::string>& left_out) {
+    return current->with_own(platform, left_out);
   };
   current->take_unsupported();  // discards refusals of an earlier case
   return {.plugin = &current->implementation(),

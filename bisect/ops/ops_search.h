@@ -21,6 +21,7 @@ using Ops = std::set<std::string>;
 struct OpsAnswer {
   std::vector<cases::Finding> findings;  // in the order defined by decode/watch/watch.h
   std::string died;                      // how the process ended, if it ended before a result
+  std::string skipped;                   // why the steps could not be judged
   bool clean() const { return findings.empty() && died.empty(); }
 };
 

@@ -45,19 +45,17 @@ cases::DecodeSetup with_exchanged(cases::DecodeSetup setup, const Ops& exchanged
 
 OpsAnswer watch_exchanged(const cases::DecodeSetup& setup, const cases::ScheduleShape& shape,
                           const Ops& exchanged) {
-  return {cases::watch(with_exchanged(setup, exchanged), shape).findings, ""};
+  return {cases::watch(with_exchanged(setup, exchanged), shape).findings, "", ""};
 }
 
-std::vector<float> results_of(const cases::DecodeSetup& setup, const cases::ScheduleShape& shape,
-                              const Ops& exchanged) {
+std::vector<float> results_of(const cases::DecodeSetup& setup, const cases::ScheduleShape& shape) {
   std::vector<float> all;
   try {
-    const cases::DecodeSetup changed = with_exchanged(setup, exchanged);
-    cases::WatchedEngine watched(changed);
+    cases::WatchedEngine watched(setup);
     watched.engine.capture();
-    for (const cases::ScheduledStep& scheduled : cases::make_schedule(shape, changed.geometry)) {
+    for (const cases::ScheduledStep& scheduled : cases::make_schedule(shape, setup.geometry)) {
       cases::let_requests_change(scheduled, watched.engine);
-      cases::disturb(scheduled, changed.environment, watched);
+      cases::disturb(scheduled, setup.environment, watched);
       watched.engine.step(scheduled.batch);
       watched.device->synchronize();
       append_numbers(cases::live_results(watched), all);

@@ -21,7 +21,6 @@ cases::DecodeSetup with_exchanged(cases::DecodeSetup setup, const Ops& exchanged
 OpsAnswer watch_exchanged(const cases::DecodeSetup& setup, const cases::ScheduleShape& shape,
                           const Ops& exchanged);
 // Outputs of the same steps, taken without detectors. Empty if a step throws.
-std::vector<float> results_of(const cases::DecodeSetup& setup, const cases::ScheduleShape& shape,
-                              const Ops& exchanged);
+std::vector<float> results_of(const cases::DecodeSetup& setup, const cases::ScheduleShape& shape);
 
 }  // namespace plumb::bisect

@@ -17,7 +17,7 @@ namespace {
 // Owner of the op's kernel. "" if `op` is not an op, or without a plug-in.
 std::string owner_of(const std::string& op, const std::string& platform, const StepPlugin* steps) {
   if (steps == nullptr) return "";
-  if (device::find_entry(*steps->plugin, op)) return "plug-in " + steps->plugin->name;
+  if (steps->find(op)) return "plug-in " + steps->plugin->name;
   return device::find_entry(device::builtin_implementation(platform), op) ? "plumb's own" : "";
 }
 
@@ -57,7 +57,7 @@ WatchedCase watch_plugin(const ServedCase& served, const StepPlugin& steps,
     if (!step.findings.all().empty()) return;  // some parts may not have run
     for (const device::decode::StepPart& part : step.parts) {
       for (const auto& call : step.twin.recorder->enqueued(part)) {
-        called |= device::find_entry(*steps.plugin, call->op) != nullptr;
+        called |= steps.find(std::string(call->op)) != nullptr;
       }
     }
   })};
@@ -66,7 +66,7 @@ WatchedCase watch_plugin(const ServedCase& served, const StepPlugin& steps,
     throw NotOnThisPlatform(fmt::format("{} does not support a call of {} in this step",
                                         steps.plugin->name, unsupported));
   }
-  if (!called && watched.result.clean()) {
+  if (!called && watched.result.clean() && steps.left_out.empty()) {
     throw NotOnThisPlatform(fmt::format("the step calls no op that {} has", steps.plugin->name));
   }
   return watched;
@@ -119,13 +119,18 @@ void require_features(const Row& row, StepCaseResult& one) {
 
 }  // namespace
 
+const device::OpEntry* StepPlugin::find(const std::string& op) const {
+  return left_out.contains(op) ? nullptr : device::find_entry(*plugin, op);
+}
+
 void put_in(const StepPlugin& plugin, DecodeSetup& setup) {
   if (setup.implementation) {
     throw NotOnThisPlatform("the planted kernel is missing in the process of a plug-in");
   }
-  setup.implementation = [own = plugin.with_own](std::string_view platform,
-                                                 bool) -> const device::Implementation& {
-    return own(platform);
+  setup.implementation = [both = std::make_shared<const device::Implementation>(
+                              plugin.with_own(setup.platform, plugin.left_out))](
+                             std::string_view, bool) -> const device::Implementation& {
+    return *both;
   };
   setup.conditions.checked = false;
   // The plug-in's device replaces the device of this process.

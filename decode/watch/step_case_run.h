@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <memory>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -23,22 +24,28 @@ struct NotOnThisPlatform : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// A plug-in in decode steps: its kernels replace plumb's own. Ops that it lacks use plumb's
-// kernels.
+// A plug-in in decode steps: its kernels replace plumb's own, except those of the ops `left_out`.
+// Ops that it lacks use plumb's kernels.
 struct StepPlugin {
   const device::Implementation* plugin = nullptr;
-  std::function<const device::Implementation&(std::string_view platform)> with_own;
+  std::function<device::Implementation(std::string_view platform,
+                                       const std::set<std::string>& left_out)>
+      with_own;
   std::function<std::unique_ptr<device::Device>(std::string_view platform,
                                                 const device::Conditions&)>
       open_device;
   // Op of a legal call that the plug-in refused since the last query. "": none.
   std::function<std::string()> take_unsupported = [] { return std::string(); };
+  std::set<std::string> left_out = {};
+
+  const device::OpEntry* find(const std::string& op) const;  // nullptr: plumb's kernel runs
 };
 // Throws NotOnThisPlatform if the setup has a planted kernel: that is in another process.
 void put_in(const StepPlugin& plugin, DecodeSetup& setup);
 
 // Watches steps with the plug-in's kernels. `call` of a finding begins with the owner of its op.
-// Throws NotOnThisPlatform if the steps call no op of the plug-in, or if it refuses a call.
+// Throws NotOnThisPlatform if the steps call no op of the plug-in (unless some are left out), or if
+// it refuses a call.
 WatchResult watch_with(const StepPlugin& plugin, DecodeSetup setup, const ScheduleShape& shape);
 
 struct StepCaseResult {

@@ -63,10 +63,13 @@ Implementation launched_there(const Implementation& own) {
   return there;
 }
 
-Implementation with_own_kernels(const Implementation& plugin, const Implementation& own) {
+Implementation with_own_kernels(const Implementation& plugin, const Implementation& own,
+                                const std::set<std::string>& left_out) {
   Implementation both = plugin;
+  std::erase_if(both.entries,
+                [&](const OpEntry& entry) { return left_out.contains(std::string(entry.op)); });
   for (const OpEntry& entry : own.entries) {
-    if (find_entry(plugin, entry.op) == nullptr) both.entries.push_back(entry);
+    if (find_entry(both, entry.op) == nullptr) both.entries.push_back(entry);
   }
   return both;
 }

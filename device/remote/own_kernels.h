@@ -9,6 +9,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
+#include <set>
+#include <string>
 #include <string_view>
 
 #include "device/background_load/occupancy_hog.h"
@@ -54,7 +56,9 @@ plumb_status call_own(OwnKernelCall call, std::size_t own, const void* params);
 // that call the same kernels in the plug-in's process (PluginProcess::call_own).
 Implementation launched_there(const Implementation& own);
 
-// The plug-in's entries, and the entries of `own` for all ops that it does not have.
-Implementation with_own_kernels(const Implementation& plugin, const Implementation& own);
+// The plug-in's entries without the ops `left_out`, and the entries of `own` for all ops that are
+// then missing.
+Implementation with_own_kernels(const Implementation& plugin, const Implementation& own,
+                                const std::set<std::string>& left_out = {});
 
 }  // namespace plumb::device::remote

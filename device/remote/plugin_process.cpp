@@ -109,14 +109,9 @@ std::shared_ptr<PluginProcess> PluginProcess::active() {
   return last_active.lock();
 }
 
-const Implementation& PluginProcess::with_own(std::string_view platform) {
-  const std::lock_guard lock(properties_mutex_);
-  std::unique_ptr<Implementation>& known = with_own_[std::string(platform)];
-  if (!known) {
-    known = std::make_unique<Implementation>(
-        with_own_kernels(table_, launched_there(builtin_implementation(platform))));
-  }
-  return *known;
+Implementation PluginProcess::with_own(std::string_view platform,
+                                       const std::set<std::string>& left_out) const {
+  return with_own_kernels(table_, launched_there(builtin_implementation(platform)), left_out);
 }
 
 PluginProcess::PluginProcess(std::vector<std::string> command) {

@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -42,8 +43,9 @@ class PluginProcess : public std::enable_shared_from_this<PluginProcess> {
   const Implementation& implementation() const { return table_; }
   void activate();
   static std::shared_ptr<PluginProcess> active();
-  // The plug-in's entries, and plumb's own kernels for all other ops, which run in its process too.
-  const Implementation& with_own(std::string_view platform);
+  // The plug-in's entries without the ops `left_out`, and plumb's own kernels for all other ops,
+  // which run in its process too.
+  Implementation with_own(std::string_view platform, const std::set<std::string>& left_out) const;
   const std::string& version() const { return version_; }  // "" if it names none
   // The device must not outlive this object. Throws what open_device throws, and Died.
   std::unique_ptr<Device> open(std::string_view platform, const Conditions& conditions);
@@ -80,7 +82,6 @@ class PluginProcess : public std::enable_shared_from_this<PluginProcess> {
   std::shared_ptr<RequestTraffic> traffic_ = std::make_shared<RequestTraffic>();
   std::mutex properties_mutex_;
   std::map<std::string, std::unique_ptr<Properties>> properties_;
-  std::map<std::string, std::unique_ptr<Implementation>> with_own_;  // key: platform
   std::atomic<std::size_t> unsupported_ = kNoOp;  // last op that returned PLUMB_UNSUPPORTED
   std::string version_;
   std::vector<std::uint32_t> entry_of_op_;  // indexed by position_of_op; last: the occupancy hog

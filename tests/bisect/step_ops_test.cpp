@@ -30,7 +30,9 @@ OpsReport search(const std::function<DecodeSetup()>& plant, const cases::Schedul
   ask.watch = [&](const Ops& exchanged, const std::string&) {
     return watch_exchanged(plant(), shape, exchanged);
   };
-  ask.results = [&](const Ops& exchanged) { return results_of(plant(), shape, exchanged); };
+  ask.results = [&](const Ops& exchanged) {
+    return results_of(with_exchanged(plant(), exchanged), shape);
+  };
   return search_ops(exchangeable_ops(), ask);
 }
 

@@ -99,6 +99,63 @@ TEST_F(BisectOps, TwiceFindsNothingWhereNothingIsWrong) {
   expect_in(finished.err, "second runs every call gave the same bits");
 }
 
+class BisectOpsOfPlugin : public BisectOps {
+ protected:
+  Finished search(const std::string& library, const Words& more = {},
+                  const std::string& which = kStep) {
+    Words words{"bisect",  "ops", which,      "--platform",    "sim-sm90",
+                "--state", "",    "--plugin", plugin(library), "--quiet"};
+    words.insert(words.end(), more.begin(), more.end());
+    return run(words);
+  }
+  static std::string plugin(const std::string& library) {
+    return std::string(PLUMB_TEST_PLUGINS) + "/" + library + ".so";
+  }
+};
+
+TEST_F(BisectOpsOfPlugin, NamesEachWrongOp) {
+  const Finished finished = search("launches_ignores_weight", {"--json", path("ops.json")});
+  EXPECT_EQ(finished.code, 0) << finished.out << finished.err;
+  expect_in(finished.out, ": 2 ops of plug-in launches are to blame\n    q_kv_rms_norm\n");
+  expect_in(finished.out, "step 0 (plug-in launches; layer 0 q and kv norm): ");
+  expect_in(finished.out, "\n    rms_norm\n        step 0 (plug-in launches; final norm): ");
+  expect_in(finished.out, "with all of them replaced by plumb's own kernel no failure remains");
+  expect_in(finished.out, "--plugin " + plugin("launches_ignores_weight"));
+  expect_in(contents(path("ops.json")), "\"replaced_by\": \"plumb's own kernel\"");
+}
+
+// A crash names no op, so the search halves the set of the plug-in's ops.
+TEST_F(BisectOpsOfPlugin, NamesAnOpThatCrashes) {
+  const Finished finished = search("launches_crash_in_kernel");
+  EXPECT_EQ(finished.code, 0) << finished.out << finished.err;
+  expect_in(finished.out, ": the culprit is an op of plug-in launches\n    rms_norm\n");
+}
+
+TEST_F(BisectOpsOfPlugin, RightKernelsAreNotToBlame) {
+  const Finished passes = search("launches_right");
+  EXPECT_EQ(passes.code, 1);
+  expect_in(passes.err, "decode_step/v4/full passes on sim-sm90: there is nothing to bisect");
+  const Finished host = search("launches_right", {"--set", "fault=inverse_rope_left_out"});
+  EXPECT_EQ(host.code, 0) << host.err;
+  expect_in(host.out,
+            ": the cause is not an op of plug-in launches\n"
+            "    with every op of plug-in launches replaced by plumb's own kernel: step 0");
+  const Finished twice = search("launches_right", {"--twice"});
+  EXPECT_EQ(twice.code, 1);
+  expect_in(twice.err, "second runs every call gave the same bits");
+}
+
+TEST_F(BisectOpsOfPlugin, StepsThatCannotBeJudgedAreNotSearched) {
+  // The contexts of this row are shorter than the top-k.
+  const Finished finished = search("selects_right", {}, "decode_step/v4_burst/full");
+  EXPECT_EQ(finished.code, 1) << finished.out;
+  expect_in(finished.err, "the step calls no op that selects has");
+  const Finished planted = search("launches_right", {"--set", "fault=hc_eps_lost"});
+  EXPECT_EQ(planted.code, 1);
+  expect_in(planted.err, "the planted kernel is missing in the process of a plug-in");
+  expect_refused({"bisect", "ops", kStep, "--plugin", path("absent.so")}, "absent.so");
+}
+
 TEST_F(BisectOps, WhatItIsNotForIsRefused) {
   expect_refused({"bisect", "ops", "rms_norm/one_token/eager"}, "bisect ops needs a decode step");
   expect_refused({"bisect", "ops", "decode_step/v4"}, "names 6 cases");

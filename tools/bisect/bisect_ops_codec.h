@@ -21,7 +21,7 @@ std::string_view name_of(OpsQuestion question);
 struct OpsRequest {
   OpsQuestion question = OpsQuestion::watch;
   std::string platform;
-  bisect::Ops exchanged;   // ops replaced by the reference, for `watch` and `results`
+  bisect::Ops exchanged;   // replaced ops, for `watch` and `results`
   std::size_t second = 0;  // for `twice`: number of the second run
 };
 

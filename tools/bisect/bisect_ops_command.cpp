@@ -17,6 +17,7 @@
 #include "tools/bisect/bisect_ops_codec.h"
 #include "tools/bisect/bisect_ops_report.h"
 #include "tools/output.h"
+#include "tools/plugin.h"
 #include "tools/report.h"
 #include "tools/selection.h"
 
@@ -37,6 +38,7 @@ struct Served {
   std::string which;
   std::vector<std::string> platforms;
   std::vector<cases::ServedCase> on;  // one per platform
+  std::optional<PluginInfo> plugin;
 };
 
 struct SelectedSteps {
@@ -81,7 +83,7 @@ void check_exchange(const cases::DecodeSetup& setup, const std::string& which) {
 
 Served serve_case(const BisectOpsArguments& arguments) {
   const SelectedSteps selected = select_one(arguments);
-  Served served{selected.which, selected.which.id(), {}, {}};
+  Served served{selected.which, selected.which.id(), {}, {}, {}};
   std::string why;
   for (const std::string& platform : selected.platforms) {
     const std::string absent = device::why_unavailable(platform);
@@ -99,7 +101,7 @@ Served serve_case(const BisectOpsArguments& arguments) {
     }
   }
   if (served.on.empty()) throw UsageError(served.which + ": " + why);
-  if (arguments.twice) return served;
+  if (arguments.twice || !arguments.search.run.plugin.empty()) return served;
   for (const cases::ServedCase& one : served.on) check_exchange(one.setup, served.which);
   return served;
 }
@@ -123,9 +125,13 @@ class Questions {
 
   // Number of the first platform on which the case fails.
   std::size_t failing_platform() {
+    std::string skipped;
     for (std::size_t i = 0; i < served_.platforms.size(); ++i) {
-      if (!watch(i, {}, "is there a finding").clean()) return i;
+      const OpsAnswer answer = watch(i, {}, "is there a finding");
+      if (!answer.clean()) return i;
+      if (!answer.skipped.empty()) skipped = answer.skipped;
     }
+    if (!skipped.empty()) throw Undecided(fmt::format("{}: {}", served_.which, skipped));
     throw Undecided(fmt::format("{} passes on {}: there is nothing to bisect", served_.which,
                                 fmt::join(served_.platforms, ", ")));
   }
@@ -199,6 +205,11 @@ std::string reproduce_line(const BisectOpsArguments& arguments, const Served& se
   return "plumb bisect ops " + served.which + " --twice" + options.substr(name.size());
 }
 
+Ops replaceable_ops(const Served& served) {
+  if (!served.plugin) return bisect::exchangeable_ops();
+  return {served.plugin->ops.begin(), served.plugin->ops.end()};
+}
+
 ordered_json exchange_ops(const BisectOpsArguments& arguments, const Served& served,
                           Questions& questions) {
   const std::size_t platform = questions.failing_platform();
@@ -208,12 +219,14 @@ ordered_json exchange_ops(const BisectOpsArguments& arguments, const Served& ser
   };
   ask.results = [&](const Ops& exchanged) { return questions.results(platform, exchanged); };
   ask.note = [&](const std::string& text) { questions.note(text); };
-  const bisect::OpsReport report = search_ops(bisect::exchangeable_ops(), ask);
+  const bisect::OpsReport report = search_ops(replaceable_ops(served), ask);
   if (report.kind == bisect::OpsReport::Conclusion::undecided) throw Undecided(report.why);
   const std::string reproduce = reproduce_line(arguments, served, served.platforms[platform]);
-  put(tools::report_text(report, served.which, served.platforms[platform], questions.asked()));
+  const SearchedSteps steps{served.which, served.platforms[platform],
+                            served.plugin ? served.plugin->name : ""};
+  put(tools::report_text(report, steps, questions.asked()));
   put("    reproduce: " + reproduce + "\n");
-  ordered_json told = tools::to_json(report, questions.asked());
+  ordered_json told = tools::to_json(report, steps, questions.asked());
   told["platform"] = served.platforms[platform];
   told["reproduce"] = reproduce;
   return told;
@@ -249,12 +262,15 @@ ordered_json run_twice(const BisectOpsArguments& arguments, const Served& served
 }  // namespace
 
 int bisect_ops_command(const BisectOpsArguments& arguments) {
-  const Served served = serve_case(arguments);
+  Served served = serve_case(arguments);
+  const std::string& plugin = arguments.search.run.plugin;
   if (process::is_worker()) {
     const std::uint64_t seed = parse_seed(arguments.search.run.seed);
     return serve_ops(
-        [&](const std::string& platform) { return planted_case(served.source, platform, seed); });
+        [&](const std::string& platform) { return planted_case(served.source, platform, seed); },
+        plugin);
   }
+  if (!plugin.empty()) served.plugin = probe_plugin(plugin, arguments.search.timeout);
   if (!arguments.search.json.empty()) check_writable(arguments.search.json);
   bisect::Progress progress(arguments.search.quiet);
   const json question = question_of(arguments, served);

@@ -9,7 +9,7 @@
 
 namespace plumb::bisect {
 
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(OpsAnswer, findings, died)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(OpsAnswer, findings, died, skipped)
 
 }  // namespace plumb::bisect
 

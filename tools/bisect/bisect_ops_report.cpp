@@ -56,6 +56,10 @@ std::string whose(const cases::Finding& left) {
   }
 }
 
+std::string replacement_of(const SearchedSteps& steps) {
+  return steps.plugin.empty() ? "the reference" : "plumb's own kernel";
+}
+
 std::string culprits_text(const OpsReport& report) {
   std::string text;
   for (const Culprit& one : report.culprits) text += text_of(one);
@@ -90,27 +94,29 @@ const char* words_of(ReplayDifference::From from) {
 
 }  // namespace
 
-std::string report_text(const OpsReport& report, const std::string& which,
-                        const std::string& platform, int watches) {
-  std::string text = fmt::format("{} on {}: ", which, platform);
+std::string report_text(const OpsReport& report, const SearchedSteps& steps, int watches) {
+  const std::string owner = steps.plugin.empty() ? "" : " of plug-in " + steps.plugin;
+  const std::string replaced = "replaced by " + replacement_of(steps);
+  std::string text = fmt::format("{} on {}: ", steps.which, steps.platform);
   if (report.kind == OpsReport::Conclusion::ops) {
-    text += report.culprits.size() == 1
-                ? "the culprit is an op\n"
-                : fmt::format("{} ops are to blame\n", report.culprits.size());
+    const std::size_t count = report.culprits.size();
+    text += count == 1 ? fmt::format("the culprit is an op{}\n", owner)
+                       : fmt::format("{} ops{} are to blame\n", count, owner);
     text += culprits_text(report);
-    text += fmt::format("    with {} replaced by the reference no failure remains\n",
-                        report.culprits.size() == 1 ? report.culprits.front().op : "all of them");
+    text += fmt::format("    with {} {} no failure remains\n",
+                        count == 1 ? report.culprits.front().op : "all of them", replaced);
   } else {
-    text += fmt::format(
-        "the cause is not an op but {}\n    with every op replaced by the reference: {}\n",
-        whose(*report.left), bisect::text_of(*report.left));
+    text += fmt::format("the cause is not an op{}{}\n    with every op{} {}: {}\n", owner,
+                        owner.empty() ? " but " + std::string(whose(*report.left)) : "", owner,
+                        replaced, bisect::text_of(*report.left));
     if (!report.culprits.empty()) text += "  and before that finding\n" + culprits_text(report);
   }
   return text + fmt::format("    {} runs of the steps\n", watches);
 }
 
-ordered_json to_json(const OpsReport& report, int watches) {
+ordered_json to_json(const OpsReport& report, const SearchedSteps& steps, int watches) {
   ordered_json json{{"kind", report.kind == OpsReport::Conclusion::ops ? "ops" : "not an op"}};
+  json["replaced_by"] = replacement_of(steps);
   json["culprits"] = ordered_json::array();
   for (const Culprit& one : report.culprits) json["culprits"].push_back(to_json(one));
   json["cancelling"] = ordered_json::array();

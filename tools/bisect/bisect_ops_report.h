@@ -13,9 +13,14 @@
 
 namespace plumb::tools {
 
-std::string report_text(const bisect::OpsReport& report, const std::string& which,
-                        const std::string& platform, int watches);
-nlohmann::ordered_json to_json(const bisect::OpsReport& report, int watches);
+// What was searched. Ops of a plug-in were replaced by plumb's own kernels, others by the
+// reference.
+struct SearchedSteps {
+  std::string which, platform, plugin;  // plugin: its name; "": none
+};
+std::string report_text(const bisect::OpsReport& report, const SearchedSteps& steps, int watches);
+nlohmann::ordered_json to_json(const bisect::OpsReport& report, const SearchedSteps& steps,
+                               int watches);
 
 // The first difference of each second run that had one.
 struct TwiceReport {

@@ -5,6 +5,7 @@
 
 #include "bisect/ops/step_ops.h"
 #include "tools/bisect/bisect_ops_codec.h"
+#include "tools/plugin.h"
 
 namespace plumb::tools {
 
@@ -12,6 +13,13 @@ namespace {
 
 using process::Bytes;
 using process::Death;
+
+struct EndOfPlugins {
+  EndOfPlugins() = default;
+  EndOfPlugins(const EndOfPlugins&) = delete;
+  EndOfPlugins& operator=(const EndOfPlugins&) = delete;
+  ~EndOfPlugins() { end_plugin_processes(); }
+};
 
 template <class Answered>
 std::variant<Answered, Death> ask(process::Worker& worker, std::uint64_t task,
@@ -38,10 +46,33 @@ Bytes answer_ops(const ServeCase& serve, const OpsRequest& request) {
     case OpsQuestion::watch:
       return process::encode(bisect::watch_exchanged(one.setup, one.shape, request.exchanged));
     case OpsQuestion::results:
-      return process::encode(bisect::results_of(one.setup, one.shape, request.exchanged));
+      return process::encode(
+          bisect::results_of(bisect::with_exchanged(one.setup, request.exchanged), one.shape));
     case OpsQuestion::twice: break;
   }
   return process::encode(answer_twice(one, serve(request.platform), request.second));
+}
+
+bisect::OpsAnswer watch_plugin(const cases::StepPlugin& plugin, const cases::ServedCase& one) {
+  try {
+    return {cases::watch_with(plugin, one.setup, one.shape).findings, "", ""};
+  } catch (const cases::NotOnThisPlatform& why) {
+    return {{}, "", why.what()};
+  }
+}
+
+Bytes answer_ops(const ServeCase& serve, const std::string& path, const OpsRequest& request) {
+  cases::StepPlugin plugin = step_plugin_process(path);
+  plugin.left_out = request.exchanged;
+  cases::ServedCase one = serve(request.platform);
+  if (request.question == OpsQuestion::watch) return process::encode(watch_plugin(plugin, one));
+  put_in(plugin, one.setup);
+  if (request.question == OpsQuestion::results) {
+    return process::encode(bisect::results_of(one.setup, one.shape));
+  }
+  cases::ServedCase again = serve(request.platform);
+  put_in(plugin, again.setup);
+  return process::encode(answer_twice(one, again, request.second));
 }
 
 }  // namespace
@@ -52,7 +83,7 @@ OpsWorker::OpsWorker(std::vector<std::string> command, double timeout)
 bisect::OpsAnswer OpsWorker::watch(const std::string& platform, const bisect::Ops& exchanged) {
   auto answer =
       ask<bisect::OpsAnswer>(worker_, asked_++, {OpsQuestion::watch, platform, exchanged, 0});
-  if (const auto* death = std::get_if<Death>(&answer)) return {{}, death->why};
+  if (const auto* death = std::get_if<Death>(&answer)) return {{}, death->why, ""};
   return std::get<bisect::OpsAnswer>(std::move(answer));
 }
 
@@ -69,9 +100,13 @@ TwiceAnswer OpsWorker::twice(const std::string& platform, std::size_t second) {
   return std::get<TwiceAnswer>(std::move(answer));
 }
 
-int serve_ops(const ServeCase& serve) {
+int serve_ops(const ServeCase& serve, const std::string& plugin) {
   return process::serve([&](const process::WorkerRequest& request) {
-    return answer_ops(serve, process::decode<OpsRequest>(request.body));
+    const auto asked = process::decode<OpsRequest>(request.body);
+    if (plugin.empty()) return answer_ops(serve, asked);
+    // A failed kernel may have left the plug-in's process in any state.
+    const EndOfPlugins end;
+    return answer_ops(serve, plugin, asked);
   });
 }
 

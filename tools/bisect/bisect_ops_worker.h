@@ -38,8 +38,9 @@ class OpsWorker {
 };
 
 // Runs in the worker process. `serve` sets the case up anew for each question, because planted
-// objects may keep state of an earlier watch.
+// objects may keep state of an earlier watch. Replaced ops run in the reference. With `plugin`, a
+// path, they are ops of the plug-in, and run plumb's own kernels in its process.
 using ServeCase = std::function<cases::ServedCase(const std::string& platform)>;
-int serve_ops(const ServeCase& serve);
+int serve_ops(const ServeCase& serve, const std::string& plugin);
 
 }  // namespace plumb::tools

@@ -75,8 +75,7 @@ void add_bisect_case(CLI::App& bisect, Action& action) {
       bisect.add_subcommand("case", "find the smallest case that fails in the same way");
   add_bisect_search(*command, arguments->search, "CASE,--case");
   add_own_ops(*command, arguments->search.run.own_ops);
-  add_value(*command, "--plugin", "FILE", arguments->search.run.plugin,
-            "library or Python file with the kernels to judge (docs/plugins.md)");
+  add_plugin(*command, arguments->search.run.plugin);
   add_value(*command, "--time", "SECONDS", arguments->seconds,
             "time after which the smallest case so far is the answer; 0 for none")
       ->capture_default_str()
@@ -95,6 +94,7 @@ void add_bisect_ops(CLI::App& bisect, Action& action) {
   add_bisect_run(*command, arguments->search);
   auto* twice = command->add_flag("--twice", arguments->twice,
                                   "run the steps twice, and name the first call with other bits");
+  add_plugin(*command, arguments->search.run.plugin);
   add_value(*command, "--times", "N", arguments->times, "number of repetitions of --twice")
       ->needs(twice)
       ->check(CLI::Range(1, 1000000));

@@ -10,8 +10,8 @@ namespace plumb::tools {
 
 std::string check_named(const std::string& path) { return path.empty() ? "names no file" : ""; }
 
-void add_plugin(CLI::App& command, Selection& selection) {
-  add_value(command, "--plugin", "FILE", selection.plugin,
+void add_plugin(CLI::App& command, std::string& plugin) {
+  add_value(command, "--plugin", "FILE", plugin,
             "library or Python file with the kernels to judge (docs/plugins.md)")
       ->check(check_named);
 }
@@ -47,7 +47,7 @@ namespace {
 
 void add_selection(CLI::App& command, Selection& selection) {
   add_case_selection(command, selection);
-  add_plugin(command, selection);
+  add_plugin(command, selection.plugin);
 }
 
 void add_kinds_of_run(CLI::App& command, RunArguments& arguments) {
@@ -167,7 +167,7 @@ void add_show(CLI::App& app, Action& action) {
             "where to run (default: sim-sm90)")
       ->expected(1);
   add_value(*command, "--tier", "TIER", selection->tier, "smoke, default or full");
-  add_plugin(*command, *selection);
+  add_plugin(*command, selection->plugin);
   add_own_ops(*command, selection->own_ops);
   add_repeatable(*command, "--set", "NAME=VALUE", selection->settings,
                  "change a parameter of the row");

@@ -46,7 +46,7 @@ inline void begin_group(CLI::App& command, const char* name) {
 // A check that refuses an empty value.
 std::string check_named(const std::string& path);
 
-void add_plugin(CLI::App& command, Selection& selection);
+void add_plugin(CLI::App& command, std::string& plugin);
 void add_own_ops(CLI::App& command, std::vector<std::string>& own_ops);
 // --case, --op, --platform, --tier, --set, --cases.
 void add_case_selection(CLI::App& command, Selection& selection);

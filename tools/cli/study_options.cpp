@@ -28,7 +28,7 @@ void add_invariance(CLI::App& app, Action& action) {
   CLI::App* command =
       app.add_subcommand("invariance", "report whether a row's bits depend on its batch");
   add_case_selection(*command, arguments->selection);
-  add_plugin(*command, arguments->selection);
+  add_plugin(*command, arguments->selection.plugin);
   add_value(*command, "--sizes", "LIST", arguments->sizes,
             "batch sizes, as 1,2,16 (default: the captured sizes)");
   add_json(*command, arguments->json);
