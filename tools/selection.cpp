@@ -9,7 +9,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <set>
+#include <map>
 #include <sstream>
 
 #include "cases/recorded/recorded_file.h"
@@ -89,16 +89,24 @@ cases::CaseFile read_case_file(const std::string& path) {
 
 std::vector<cases::CaseFile> read_case_files(const std::vector<std::string>& paths) {
   std::vector<cases::CaseFile> files;
-  std::set<std::string> ops;
+  std::map<std::string, bool> recorded;  // by op: whether its first file is a recorded row
   for (const std::string& path : paths) {
-    files.push_back(read_case_file(path));
-    const std::string op = cases::op_of_case_file(files.back().text, path);
+    const cases::CaseFile file = read_case_file(path);
+    const std::string op = cases::op_of_case_file(file.text, path);
     try {
       cases::find_schema(op);
     } catch (const cases::BadRow& error) {
       throw cases::BadRow(fmt::format("{}: {}", path, error.what()));
     }
-    if (!ops.insert(op).second) throw UsageError(fmt::format("{}: a second file for {}", path, op));
+    const bool is_recorded = has_recorded_call(path);
+    const auto [first, is_new] = recorded.emplace(op, is_recorded);
+    if (!is_new && !(is_recorded && first->second)) {
+      throw UsageError(fmt::format("{}: a second file for {}", path, op));
+    }
+    // A recorded row has a digest in its name, so equal texts are the same call.
+    const bool again = std::ranges::any_of(
+        files, [&](const cases::CaseFile& other) { return other.text == file.text; });
+    if (!again) files.push_back(file);
   }
   return files;
 }

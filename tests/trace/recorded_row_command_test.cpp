@@ -40,6 +40,24 @@ TEST_F(RecordedRowCommand, RunsTheRowsOfTheFileAlone) {
       << "every simulated platform";
 }
 
+TEST_F(RecordedRowCommand, RunsSeveralFilesOfOneOp) {
+  const std::string one = file_of("rms_norm/v4_pro_hidden/eager", "one.row");
+  const std::string other = file_of("rms_norm/hidden_769/eager", "other.row");
+  const auto cases_of = [&](const Words& more) {
+    const Finished finished = run(run_of(one, more));
+    EXPECT_EQ(finished.code, 0) << finished.out << finished.err;
+    return nlohmann::json::parse(contents(path("report.json")))["cases"].size();
+  };
+  const std::size_t alone = cases_of({"--json", path("report.json")});
+  EXPECT_GT(cases_of({"--json", path("report.json"), "--cases", other}), alone);
+  EXPECT_EQ(cases_of({"--json", path("report.json"), "--cases", one}), alone)
+      << "the same call twice is one row";
+  std::filesystem::remove(path("report.json"));
+  const std::string rows =
+      write("rows.toml", "op = \"rms_norm\"\n[[row]]\nname = \"x\"\nwhy = \"x\"\n");
+  expect_refused(run_of(one, {"--cases", rows}), "rows.toml: a second file for rms_norm");
+}
+
 TEST_F(RecordedRowCommand, JudgesPlugIns) {
   const std::string file = file_of("rms_norm/v4_pro_hidden/eager");
   const Finished right = run(run_of(file, {"--plugin", plugin("launches_right")}));
