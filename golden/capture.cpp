@@ -9,6 +9,7 @@
 #include <cstring>
 #include <utility>
 
+#include "cases/tables/contract.h"
 #include "cases/tensors/fill.h"
 
 namespace plumb::golden {
@@ -134,9 +135,11 @@ CaseGolden golden_of(const cases::Case& which, const cases::Problem& problem,
   return golden;
 }
 
-GoldenCapture::GoldenCapture(const cases::Case& which, const cases::RunOptions& options)
-    : properties_(options.open(options.platform, {})->properties()),
-      problem_(which.op->make_problem(which.row, properties_)) {
+GoldenCapture::GoldenCapture(const cases::Case& any, const cases::RunOptions& options)
+    : properties_(options.open(options.platform, {})->properties()), plugin_(options.plugin) {
+  const cases::Case which =
+      cases::under_contract(options.implementation(options.platform, false), any);
+  problem_ = which.op->make_problem(which.row, properties_);
   step_.seed = cases::mix(cases::seed_of(which.id()), 100);
   step_.live = problem_->capacity();
   cases::CaseResult result;

@@ -33,6 +33,7 @@ class GoldenCapture {
   // Without provenance.
   const CaseGolden& golden() const { return golden_; }
   const device::Properties& device() const { return properties_; }
+  const std::string& plugin() const { return plugin_; }  // as RunOptions::plugin
   // Whether the op promises the same bits every time. Only such ops have goldens.
   bool deterministic() const { return declared_.deterministic != 0; }
   // The outputs of golden(), each with all elements whatever its size.
@@ -56,6 +57,7 @@ class GoldenCapture {
   void reject(const cases::Expectation& one, const std::vector<std::string>& failures) const;
 
   device::Properties properties_;
+  std::string plugin_;
   std::unique_ptr<cases::Problem> problem_;
   plumb_numerics declared_ = {};
   cases::Step step_;

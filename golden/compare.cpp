@@ -8,9 +8,10 @@ namespace plumb::golden {
 namespace {
 
 // Difference between this build's toolchain and the recorded one.
-std::string toolchain_of(const CaseGolden& golden, const device::Properties& device) {
+std::string toolchain_of(const CaseGolden& golden, const device::Properties& device,
+                         const std::string& plugin) {
   const std::string op = golden.id.substr(0, golden.id.find('/'));
-  return toolchain_difference(golden.provenance, provenance_of(op, device));
+  return toolchain_difference(golden.provenance, provenance_of(op, device, plugin));
 }
 
 std::string reason_of_failure(const GoldenComparison& comparison, bool exact) {
@@ -38,14 +39,17 @@ std::string_view name_of(Agreement agreement) {
 }
 
 std::optional<GoldenComparison> compare_same(const CaseGolden& golden, const CaseGolden& other,
-                                             const device::Properties& device) {
+                                             const device::Properties& device,
+                                             const std::string& plugin) {
   if (results_digest(golden) != results_digest(other)) return std::nullopt;
-  return GoldenComparison{.agreement = Agreement::same, .toolchain = toolchain_of(golden, device)};
+  return GoldenComparison{.agreement = Agreement::same,
+                          .toolchain = toolchain_of(golden, device, plugin)};
 }
 
 GoldenComparison compare(const CaseGolden& golden, const GoldenCapture& capture, bool exact) {
-  if (auto same = compare_same(golden, capture.golden(), capture.device())) return *same;
-  GoldenComparison comparison{.toolchain = toolchain_of(golden, capture.device())};
+  const device::Properties& device = capture.device();
+  if (auto same = compare_same(golden, capture.golden(), device, capture.plugin())) return *same;
+  GoldenComparison comparison{.toolchain = toolchain_of(golden, device, capture.plugin())};
   comparison.drifts = drift_between(golden, capture.golden(), &capture);
   const bool bitwise = exact || comparison.toolchain.empty();
   comparison.agreement = Agreement::drifted;

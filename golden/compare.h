@@ -34,7 +34,8 @@ struct GoldenComparison {
 
 // The comparison if the results are equal bit for bit; nullopt if they differ.
 std::optional<GoldenComparison> compare_same(const CaseGolden& golden, const CaseGolden& other,
-                                             const device::Properties& device);
+                                             const device::Properties& device,
+                                             const std::string& plugin = "");
 
 // Requires equal bits on the recorded toolchain, or with `exact` anywhere; else results within the
 // bounds.

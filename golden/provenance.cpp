@@ -13,6 +13,8 @@ namespace plumb::golden {
 
 namespace {
 
+const std::string kUnknown = "unknown", kPlugin = "plug-in ";
+
 // Compiler of a platform's kernels: the host compiler, or the vendor's device compiler.
 std::string compiler_of(const device::Properties& device) {
   if (!device.simulated) return PLUMB_DEVICE_COMPILER;
@@ -57,28 +59,37 @@ std::string flags_of(const device::Properties& device) {
 
 }  // namespace
 
-Provenance provenance_of(std::string_view op, const device::Properties& device) {
+Provenance provenance_of(std::string_view op, const device::Properties& device,
+                         const std::string& plugin) {
+  const bool own = plugin.empty();
   return {{"schema", std::to_string(kSchema)},
           {"plumb_version", PLUMB_VERSION},
           {"platform", device.platform},
           {"device", device_of(device)},
-          {"compiler", compiler_of(device)},
-          {"flags", flags_of(device)},
-          {"device_code", device_code_digest(op, device.simulated)},
+          {"compiler", own ? compiler_of(device) : kUnknown},
+          {"flags", own ? flags_of(device) : kUnknown},
+          {"device_code", own ? device_code_digest(op, device.simulated) : kUnknown},
           {"libraries", libraries_of(device)},
           {"simulated", device.simulated ? "yes" : "no"},
-          {"implementation", "plumb " PLUMB_VERSION}};
+          {"implementation", own ? "plumb " PLUMB_VERSION : kPlugin + plugin}};
 }
 
 std::string toolchain_difference(const Provenance& recorded, const Provenance& now) {
+  const auto value = [](const Provenance& provenance, const char* name) {
+    const auto found = provenance.find(name);
+    return found == provenance.end() ? kUnknown : found->second;
+  };
   std::string text;
+  const auto add = [&](const char* name, const std::string& had, const std::string& has) {
+    if (had == has) return;
+    text += fmt::format("{}{} {} (recorded: {})", text.empty() ? "" : ", ", name, has, had);
+  };
   for (const char* name : {"platform", "device", "compiler", "flags"}) {
-    const auto had = recorded.find(name), has = now.find(name);
-    if (had != recorded.end() && has != now.end() && had->second == has->second) continue;
-    text += fmt::format("{}{} {} (recorded: {})", text.empty() ? "" : ", ", name,
-                        has == now.end() ? "unknown" : has->second,
-                        had == recorded.end() ? "unknown" : had->second);
+    add(name, value(recorded, name), value(now, name));
   }
+  // The version of plumb says nothing about the bits of its own kernels.
+  const std::string had = value(recorded, "implementation"), has = value(now, "implementation");
+  if (had.starts_with(kPlugin) || has.starts_with(kPlugin)) add("implementation", had, has);
   return text;
 }
 

@@ -22,11 +22,13 @@ inline constexpr std::array<std::string_view, 13> kProvenanceNames = {
 inline constexpr std::string_view kDependsOn = "depends_on";
 
 // Provenance of an op's results in this build on a device. The caller adds "commit", "generator"
-// and "reason".
-Provenance provenance_of(std::string_view op, const device::Properties& device);
+// and "reason". `plugin`: name and version of the plug-in that computed them; "": plumb's own
+// kernels. How a plug-in was compiled is unknown.
+Provenance provenance_of(std::string_view op, const device::Properties& device,
+                         const std::string& plugin = "");
 
-// Results have the same bits if platform, device, compiler and flags are equal. Returns in words
-// which of them differ; "": none.
+// Results have the same bits if platform, device, compiler, flags and plug-in are equal. Returns in
+// words which of them differ; "": none.
 std::string toolchain_difference(const Provenance& recorded, const Provenance& now);
 
 }  // namespace plumb::golden

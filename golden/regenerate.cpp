@@ -59,15 +59,26 @@ void add_case(const GoldenFile& stored, const NewResult& result, const Author& a
   difference.next.cases.push_back(with_provenance(result, author));
 }
 
-// Launches a case of an op.
-std::optional<NewResult> launch(const cases::Case& which, const cases::RunOptions& options) {
+}  // namespace
+
+std::string_view name_of(Change::Fate kind) {
+  switch (kind) {
+    case Change::Fate::added: return "new";
+    case Change::Fate::moved: return "moved";
+    case Change::Fate::removed: return "gone";
+  }
+  return "?";
+}
+
+std::optional<NewResult> result_of(const cases::Case& which, const cases::RunOptions& options) {
   const auto capture = std::make_shared<const GoldenCapture>(which, options);
   if (!capture->deterministic()) return std::nullopt;
   return NewResult{.golden = capture->golden(),
                    .provenance =
                        [which, options, capture] {
-                         Provenance provenance = provenance_of(which.op->name, capture->device());
-                         if (capture->device().simulated) {
+                         Provenance provenance =
+                             provenance_of(which.op->name, capture->device(), capture->plugin());
+                         if (capture->device().simulated && capture->plugin().empty()) {
                            provenance[std::string(kDependsOn)] =
                                dependence_of(which, options, *capture);
                          }
@@ -80,23 +91,12 @@ std::optional<NewResult> launch(const cases::Case& which, const cases::RunOption
                    .rejected = [capture] { return capture->rejected(); }};
 }
 
-}  // namespace
-
-std::string_view name_of(Change::Fate kind) {
-  switch (kind) {
-    case Change::Fate::added: return "new";
-    case Change::Fate::moved: return "moved";
-    case Change::Fate::removed: return "gone";
-  }
-  return "?";
-}
-
 GoldenChanges difference_of(const GoldenFile& stored, const std::vector<cases::Case>& wanted,
                             const std::vector<std::string>& known, const cases::RunOptions& options,
                             const Author& author) {
   std::vector<Compute> all;
   for (const cases::Case& which : wanted) {
-    all.push_back([&which, &options] { return launch(which, options); });
+    all.push_back([&which, &options] { return result_of(which, options); });
   }
   return difference_of(stored, all, known, author);
 }

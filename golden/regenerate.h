@@ -51,6 +51,10 @@ struct NewResult {
 // Computes a case; nullopt: its results are not the same every time.
 using Compute = std::function<std::optional<NewResult>()>;
 
+// Launches a case of an op. nullopt: it does not promise the same bits every time. Throws
+// cases::Unsupported and device::DeviceError.
+std::optional<NewResult> result_of(const cases::Case& which, const cases::RunOptions& options);
+
 // Replaces the goldens of these cases in `stored`, as the function below.
 GoldenChanges difference_of(const GoldenFile& stored, const std::vector<Compute>& wanted,
                             const std::vector<std::string>& known, const Author& author);

@@ -32,11 +32,11 @@ bool runs_as_listed(const RunArguments& arguments) {
 }
 
 // One checker per process, so that a worker reads each file once. nullptr if the run is not
-// compared with goldens (stored earlier results): it has changed inputs, a plug-in, or no store.
+// compared with goldens (stored earlier results): it has changed inputs, or no store.
 GoldenChecker* checker_of(const RunArguments& arguments) {
   const std::string folder = golden_folder(arguments);
   if (folder.empty()) return nullptr;
-  static GoldenChecker checker(folder);
+  static GoldenChecker checker(folder, arguments.selection.plugin);
   return &checker;
 }
 
@@ -169,7 +169,8 @@ cases::StepCaseResult run_steps(const cases::StepCase& which, const RunArguments
 
 void judge_steps(const cases::StepCase& which, const RunArguments& arguments,
                  cases::RunOptions options, bool diagnosed, Finished& finished) {
-  GoldenChecker* const checker = wants_golden(which) ? checker_of(arguments) : nullptr;
+  const bool wanted = wants_golden(which) && arguments.selection.plugin.empty();
+  GoldenChecker* const checker = wanted ? checker_of(arguments) : nullptr;
   options.digests_calls = checker != nullptr && checker->store().has(options.platform);
   cases::StepCaseResult one = run_steps(which, arguments, options, diagnosed);
   finished.result = std::move(one.result);
@@ -225,8 +226,10 @@ void dump(const cases::Case& which, const RunArguments& arguments, const cases::
 }  // namespace
 
 std::string golden_folder(const RunArguments& arguments) {
-  if (!runs_as_listed(arguments) || !arguments.selection.plugin.empty()) return "";
-  return arguments.goldens ? *arguments.goldens : own_goldens();
+  const Selection& selection = arguments.selection;
+  if (arguments.seed != 0 || !selection.settings.empty() || !selection.point.empty()) return "";
+  if (arguments.goldens) return *arguments.goldens;
+  return selection.plugin.empty() && selection.case_files.empty() ? own_goldens() : "";
 }
 
 double seconds_since(std::chrono::steady_clock::time_point start) {

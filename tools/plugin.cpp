@@ -42,6 +42,10 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(PluginAnswer, refused, name, version, ops)
 
 constexpr std::string_view kServePlugin = "--serve-plugin";
 
+std::string named(const std::string& name, const std::string& version) {
+  return fmt::format("{}{}{}", name, version.empty() ? "" : " ", version);
+}
+
 std::shared_ptr<PluginProcess> start_plugin(const std::string& path) {
   try {
     if (is_python(path)) return device::remote::start_python_plugin(path);
@@ -81,9 +85,7 @@ bool PluginInfo::offers(std::string_view op) const {
   return std::find(ops.begin(), ops.end(), op) != ops.end();
 }
 
-std::string PluginInfo::text() const {
-  return fmt::format("{}{}{} ({})", name, version.empty() ? "" : " ", version, path);
-}
+std::string PluginInfo::text() const { return fmt::format("{} ({})", named(name, version), path); }
 
 PluginInfo info_of(const std::string& path, const device::Plugin& plugin) {
   PluginInfo info{path, plugin.name(), plugin.version(), {}};
@@ -126,6 +128,7 @@ int serve_plugin_info(const std::string& path) {
 
 cases::RunOptions with_plugin(cases::RunOptions options, const device::Plugin& plugin) {
   options.foreign = true;
+  options.plugin = named(plugin.name(), plugin.version());
   options.implementation = [&plugin](std::string_view, bool) -> const device::Implementation& {
     return plugin.implementation();
   };
@@ -153,6 +156,7 @@ const std::shared_ptr<PluginProcess>& running_process(const std::string& path) {
 cases::RunOptions with_plugin_process(cases::RunOptions options, const std::string& path) {
   const std::shared_ptr<PluginProcess>& current = running_process(path);
   options.foreign = true;
+  options.plugin = named(current->implementation().name, current->version());
   options.implementation = [process = current](std::string_view,
                                                bool) -> const device::Implementation& {
     return process->implementation();

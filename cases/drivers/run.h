@@ -72,6 +72,7 @@ struct RunOptions {
   // The kernels are a plug-in's. They cannot be instrumented and their thread order cannot be set,
   // so no point tries that.
   bool foreign = false;
+  std::string plugin = {};  // its name and version, for the provenance of goldens
   // Platforms that run the same kernels divide the schedules of decode steps among themselves. Set
   // in the default tier only, for rows that no option changes.
   bool divides_schedules = false;

@@ -199,7 +199,7 @@ std::string case_file_of(const Json& head, const RecordedFile& call, const std::
   const Json* const row = member_of(head, "row");
   if (row == nullptr || !row->is_object()) refuse(path, "no object \"row\"");
   std::string text = fmt::format(
-      "op = \"{}\"\n[[row]]\nname = \"{}\"\nwhy = \"{}\"\ntier = \"smoke\"\ngolden = false\n{} = "
+      "op = \"{}\"\n[[row]]\nname = \"{}\"\nwhy = \"{}\"\ntier = \"smoke\"\n{} = "
       "\"{}\"\n",
       call.op, recorded_row_name(digest), call.why, kRecorded, digest);
   static const std::set<std::string_view> kOfCaseFiles{

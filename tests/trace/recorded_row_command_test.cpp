@@ -58,6 +58,31 @@ TEST_F(RecordedRowCommand, RunsSeveralFilesOfOneOp) {
   expect_refused(run_of(one, {"--cases", rows}), "rows.toml: a second file for rms_norm");
 }
 
+TEST_F(RecordedRowCommand, HasGoldensInAStoreOfItsOwn) {
+  const std::string one = file_of("rms_norm/v4_pro_hidden/eager", "one.row");
+  const std::string other = file_of("rms_norm/hidden_769/eager", "other.row");
+  const Words store{"--goldens", path("goldens")};
+  const auto regenerate = [&](const std::string& file, const Words& more) {
+    Words words{"golden", "regen",  "--platform", "sim-sm90", "--reason",
+                "a test", "--case", "rms_norm/*", "--cases",  file};
+    words.insert(words.end(), more.begin(), more.end());
+    return run(words);
+  };
+  expect_refused({"golden", "check", "--platform", "sim-sm90", "--cases", one},
+                 "--cases needs --goldens FOLDER");
+  EXPECT_NE(regenerate(one, store).out.find("1 cases, 1 of them changed"), std::string::npos);
+  EXPECT_NE(regenerate(other, store).out.find("2 cases, 1 of them changed"), std::string::npos)
+      << "the golden of another file stays";
+  const Words compared{"--goldens", path("goldens"), "--json", path("report.json")};
+  EXPECT_EQ(run(run_of(one, compared)).code, 0);
+  EXPECT_NE(contents(path("report.json")).find("\"agreement\": \"same\""), std::string::npos);
+  Words by_another = compared;
+  by_another.insert(by_another.end(), {"--plugin", plugin("launches_other_bits")});
+  EXPECT_EQ(run(run_of(one, by_another)).code, 0) << "another implementation may drift";
+  EXPECT_NE(contents(path("report.json")).find("implementation plug-in launches (recorded: plumb "),
+            std::string::npos);
+}
+
 TEST_F(RecordedRowCommand, JudgesPlugIns) {
   const std::string file = file_of("rms_norm/v4_pro_hidden/eager");
   const Finished right = run(run_of(file, {"--plugin", plugin("launches_right")}));

@@ -20,6 +20,9 @@ void add_golden_cases(CLI::App& command, GoldenArguments& arguments) {
   add_names(command, "--op", "OP", arguments.selection.ops, "all cases of these ops");
   add_names(command, "--platform", "NAME", arguments.selection.platforms,
             "where to run (default: every simulated platform)");
+  add_repeatable(command, "--cases", "FILE", arguments.selection.case_files,
+                 "TOML file or recorded row; its rows replace those of its op");
+  add_plugin(command, arguments.selection.plugin);
 }
 
 void add_golden_reports(CLI::App& command, GoldenArguments& arguments) {

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "cases/drivers/run.h"
 #include "decode/schedule/any_case.h"
@@ -34,7 +35,9 @@ void require_reason(const std::string& reason);
 // Thread-safe. Each file is read once.
 class GoldenChecker {
  public:
-  explicit GoldenChecker(const std::string& folder) : store_(folder) {}
+  // `plugin`: path of the plug-in that is checked; "": plumb's own kernels.
+  explicit GoldenChecker(const std::string& folder, std::string plugin = "")
+      : store_(folder), plugin_(std::move(plugin)) {}
 
   const golden::Store& store() const { return store_; }
   // Throws golden::GoldenError for an unusable file.
@@ -57,9 +60,10 @@ class GoldenChecker {
 
  private:
   // The failure of a case that should have a golden and has none.
-  static golden::GoldenComparison missing(const std::string& platform, const std::string& id);
+  golden::GoldenComparison missing(const std::string& platform, const std::string& id) const;
 
   golden::Store store_;
+  std::string plugin_;
   std::mutex mutex_;
   std::map<std::string, std::optional<golden::GoldenFile>> files_;
 };

@@ -20,8 +20,10 @@
 #include "tools/commands.h"
 #include "tools/golden/diff_report.h"
 #include "tools/golden/golden_check.h"
+#include "tools/golden/plugin_golden.h"
 #include "tools/golden/step_golden.h"
 #include "tools/output.h"
+#include "tools/plugin.h"
 #include "tools/run/installed_files.h"
 
 namespace plumb::tools {
@@ -67,20 +69,41 @@ Selection every_tier(Selection selection) {
   return selection;
 }
 
-SelectedAny selected_cases(const Selection& selection) {
-  SelectedAny selected = select_any(every_tier(selection), CaseKinds::ops_and_decode_steps);
+// Of a plug-in, the cases of the ops that it has.
+SelectedAny selected_cases(const GoldenArguments& arguments) {
+  const std::string& plugin = arguments.selection.plugin;
+  SelectedAny selected =
+      select_any(every_tier(arguments.selection),
+                 plugin.empty() ? CaseKinds::ops_and_decode_steps : CaseKinds::ops);
   for (const std::string& platform : selected.platforms) {
     const std::string why = device::why_unavailable(platform);
     if (!why.empty()) throw UsageError(platform + ": " + why);
+  }
+  if (!arguments.goldens && !plugin.empty()) {
+    throw UsageError("--plugin needs --goldens FOLDER: a store for the plug-in's results");
+  }
+  if (!arguments.goldens && !arguments.selection.case_files.empty()) {
+    throw UsageError("--cases needs --goldens FOLDER: a store for the results of your rows");
+  }
+  if (!plugin.empty()) {
+    constexpr double kIntroduction = 300;  // seconds for the plug-in to introduce itself
+    const PluginInfo info = probe_plugin(plugin, kIntroduction);
+    std::erase_if(selected.cases,
+                  [&](const cases::AnyCase& which) { return !info.offers(which.op()); });
   }
   if (by_op(selected.cases).empty()) throw UsageError("no case with a golden is selected");
   return selected;
 }
 
-std::vector<std::string> known_ids(const std::string& op) {
+// Cases of the op that may have a golden: those of this build, and stored ones of recorded rows,
+// whose files may be anywhere.
+std::vector<std::string> known_ids(const std::string& op, const GoldenFile& stored) {
   std::vector<std::string> ids;
   for (const cases::AnyCase& which : cases::cases_of_all_kinds({}, {op})) {
     if (which.op() == op && has_golden(which)) ids.push_back(which.id());
+  }
+  for (const golden::CaseGolden& one : stored.cases) {
+    if (one.id.starts_with(op + "/recorded_")) ids.push_back(one.id);
   }
   return ids;
 }
@@ -116,32 +139,36 @@ ChangeTally print(const std::vector<GoldenChanges>& differences, bool prints) {
   return tally;
 }
 
+bool runs_side_by_side(const std::string& platform, const std::string& plugin) {
+  return !is_real(platform) && plugin.empty();
+}
+
 // The differences of the cases of one op, or of decode steps.
 GoldenChanges difference_of(const GoldenFile& stored, const std::vector<cases::AnyCase>& wanted,
-                            const cases::RunOptions& options, const golden::Author& author) {
-  const std::vector<std::string> known = known_ids(stored.op);
-  std::vector<cases::Case> of_op;
-  std::vector<golden::Compute> of_steps;
+                            const std::string& plugin, const golden::Author& author) {
+  const std::vector<std::string> known = known_ids(stored.op, stored);
+  std::vector<golden::Compute> all;
   for (const cases::AnyCase& which : wanted) {
-    if (const cases::StepCase* steps = which.of_steps()) {
-      of_steps.push_back(compute_steps(*steps, options));
+    const cases::RunOptions options{.platform = stored.platform};
+    if (!plugin.empty()) {
+      all.push_back(compute_plugin(*which.of_op(), stored.platform, plugin));
+    } else if (const cases::StepCase* const steps = which.of_steps()) {
+      all.push_back(compute_steps(*steps, options));
     } else {
-      of_op.push_back(*which.of_op());
+      all.emplace_back([&which, options] { return golden::result_of(*which.of_op(), options); });
     }
   }
-  return of_steps.empty() ? golden::difference_of(stored, of_op, known, options, author)
-                          : golden::difference_of(stored, of_steps, known, author);
+  return golden::difference_of(stored, all, known, author);
 }
 
 std::vector<GoldenChanges> differences_of(const SelectedAny& selected, const golden::Store& store,
-                                          const golden::Author& author) {
+                                          const std::string& plugin, const golden::Author& author) {
   const std::string& platform = selected.platforms.front();
   const auto groups = by_op(selected.cases);
-  return results_of<GoldenChanges>(groups.size(), !is_real(platform), [&](std::size_t i) {
-    cases::RunOptions options;
-    options.platform = platform;
+  const bool side_by_side = runs_side_by_side(platform, plugin);
+  return results_of<GoldenChanges>(groups.size(), side_by_side, [&](std::size_t i) {
     const std::string op(groups[i].front().op());
-    return difference_of(stored_or_empty(store, platform, op), groups[i], options, author);
+    return difference_of(stored_or_empty(store, platform, op), groups[i], plugin, author);
   });
 }
 
@@ -208,7 +235,7 @@ int golden_regen_command(const GoldenArguments& arguments) {
     throw UsageError("goldens of one platform at a time: --platform sim-sm90");
   }
   check_diff_reports(arguments);
-  const SelectedAny selected = selected_cases(arguments.selection);
+  const SelectedAny selected = selected_cases(arguments);
   const std::string folder =
       arguments.dry_run ? golden_folder_of(arguments) : changed_golden_folder_of(arguments);
   std::optional<golden::FolderLock> lock;
@@ -218,7 +245,8 @@ int golden_regen_command(const GoldenArguments& arguments) {
   const std::string commit = arguments.commit.empty() ? own_commit() : arguments.commit;
   const golden::Author author{commit, "plumb golden regen --platform " + platform, arguments.reason,
                               arguments.sketches};
-  const std::vector<GoldenChanges> differences = differences_of(selected, store, author);
+  const std::vector<GoldenChanges> differences =
+      differences_of(selected, store, arguments.selection.plugin, author);
   const bool prints = prints_text(arguments);
   const ChangeTally tally = print(differences, prints);
   write_diff_reports(arguments, diff_of(differences, folder, platform));
@@ -272,7 +300,7 @@ std::size_t check_orphans(const golden::Store& store, const std::string& platfor
     if (!name.starts_with(platform + "/")) continue;
     const std::string op = name.substr(platform.size() + 1, name.size() - platform.size() - 4);
     const auto file = store.load(platform, op);
-    const std::vector<std::string> known = known_ids(op);
+    const std::vector<std::string> known = known_ids(op, *file);
     for (const golden::CaseGolden& golden : file->cases) {
       if (std::find(known.begin(), known.end(), golden.id) == known.end()) {
         orphans.push_back(golden.id + ": a golden without a case");
@@ -294,11 +322,14 @@ std::size_t check_platform(const SelectedAny& selected, const std::string& platf
   for (const cases::AnyCase& which : selected.cases) {
     if (has_golden(which)) wanted.push_back(&which);
   }
-  const auto comparisons =
-      results_of<golden::GoldenComparison>(wanted.size(), !is_real(platform), [&](std::size_t i) {
-        cases::RunOptions options;
-        options.platform = platform;
-        const cases::StepCase* steps = wanted[i]->of_steps();
+  const std::string& plugin = arguments.selection.plugin;
+  const auto comparisons = results_of<golden::GoldenComparison>(
+      wanted.size(), runs_side_by_side(platform, plugin), [&](std::size_t i) {
+        const cases::StepCase* const steps = wanted[i]->of_steps();
+        if (!plugin.empty()) {
+          return check_plugin(*wanted[i]->of_op(), platform, plugin, arguments.exact, checker);
+        }
+        const cases::RunOptions options{.platform = platform};
         return steps ? checker.check(*steps, options, arguments.exact)
                      : checker.check(*wanted[i]->of_op(), options, arguments.exact);
       });
@@ -318,8 +349,8 @@ std::size_t check_platform(const SelectedAny& selected, const std::string& platf
 }  // namespace
 
 int golden_check_command(const GoldenArguments& arguments) {
-  const SelectedAny selected = selected_cases(arguments.selection);
-  GoldenChecker checker(golden_folder_of(arguments));
+  const SelectedAny selected = selected_cases(arguments);
+  GoldenChecker checker(golden_folder_of(arguments), arguments.selection.plugin);
   std::size_t failures = 0;
   for (const std::string& platform : selected.platforms) {
     if (!checker.store().has(platform)) {

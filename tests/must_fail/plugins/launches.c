@@ -52,6 +52,7 @@
 #define STEERS 32             /* the terminal, by escape sequences in its texts */
 #define HOLDS_SCRATCH 33      /* one block serves all calls of the process */
 #define KEEPS_ARGUMENTS 34    /* launches with the pointers of the first call */
+#define OTHER_BITS 35         /* right: the error is one that its numerics permit */
 
 static const plumb_host* host;
 static volatile int* volatile near_null = (volatile int*)16;
@@ -102,6 +103,7 @@ static void norm_row(const uint16_t* x, const uint16_t* weight, uint16_t* out, i
                      float eps) {
   float sum = 0;
   for (int64_t i = 0; i < hidden; ++i) sum += from_bf16(x[i]) * from_bf16(x[i]);
+  if (PLUMB_FAULT == OTHER_BITS) sum *= 1 + 0x1p-19f;
   const float scale = 1 / sqrtf(sum / (float)hidden + eps);
   for (int64_t i = 0; i < hidden; ++i) {
     const int ignores = ignores_weight() || (PLUMB_FAULT == FORKS && hidden > 1);
