@@ -91,7 +91,7 @@ plumb_unseen(padded_rows_write_reserved_slot_0
   WHY [==[A padded token (slot -1) is no longer skipped but lands in the sink, slot 0: with tokens = 5 and slot_mapping = {9, -1, 12, 3, 7} the 656 bytes of slot 0, which no token owns, are overwritten with what the dead row holds (NaN codes included), while every live slot is right.]==])
 plumb_unseen(radix_select_stops_one_pass_early
   OP top_k_per_row_decode FILE top_k/top_k_interval.h
-  FROM [==[// From at most 2^30 keys to 2^19, 2^8 and one.
+  FROM [==[// The interval has at most 2^30 keys, and after each pass at most 2^19, 2^8 and one.
 constexpr int kTopKPasses = 3;
 ]==]
   TO [==[// From at most 2^30 keys to 2^19 and 2^8, which a row of scores hardly ever shares.

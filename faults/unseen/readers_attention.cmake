@@ -147,7 +147,7 @@ plumb_unseen(short_list_of_candidates_accepted
   WHY [==[A list with fewer than k candidates is no longer refused: in a row of several tiles whose large logits stand just where the sample is taken (the middle of each quarter; 131072 columns, k 2048, a few hundred large ones there) the threshold is too high, fewer than k are listed and the rest of the indices is left-over shared memory.]==])
 plumb_unseen(two_passes_behind_the_first_parts
   OP top_k_per_row_prefill FILE top_k/top_k_interval.h
-  FROM [==[// From at most 2^30 keys to 2^19, 2^8 and one.
+  FROM [==[// The interval has at most 2^30 keys, and after each pass at most 2^19, 2^8 and one.
 constexpr int kTopKPasses = 3;
 ]==]
   TO [==[// From the 2^18 keys of a first part to 2^7 and one.
