@@ -32,8 +32,9 @@
 //                                        without unrolling the array would be in memory
 //   PLUMB_NO_UNROLL                      before a loop of few rounds: unrolled, it would only take
 //                                        registers and room in the instruction cache
-//   load_vector(p) store_vector(p, v)    one access of 16 bytes, or of the Vector's size; p must be
-//                                        a multiple of that size (starts_vector)
+//   load_vector(p) store_vector(p, v)    one access of 16 bytes, with load_vector<8>(p) of 8, or of
+//                                        the Vector's size; p must be a multiple of that size
+//                                        (starts_vector)
 //   reloaded(v)                          the same Vector, opaque to the compiler: it decodes it
 //                                        again and keeps no decoded copy in registers
 //   PLUMB_BOUNDS(threads, blocks)        after PLUMB_KERNEL: most threads of a block, and how many

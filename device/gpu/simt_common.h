@@ -58,21 +58,26 @@ PLUMB_DEVICE inline bool starts_vector(const void* address, unsigned bytes = 16)
   return reinterpret_cast<std::uintptr_t>(address) % bytes == 0;
 }
 
-template <typename T>
-PLUMB_DEVICE inline Vector<T> load_vector(const T* from) {
-  const uint4 bits = *reinterpret_cast<const uint4*>(from);
-  Vector<T> vector;
+// What one access of 8 or 16 bytes moves.
+template <int bytes>
+struct VectorBits {
+  static_assert(bytes == 8 || bytes == 16);
+  using Type = std::conditional_t<bytes == 16, uint4, uint2>;
+};
+
+template <int bytes = 16, typename T>
+PLUMB_DEVICE inline Vector<T, bytes> load_vector(const T* from) {
+  const auto bits = *reinterpret_cast<const typename VectorBits<bytes>::Type*>(from);
+  Vector<T, bytes> vector;
   __builtin_memcpy(&vector, &bits, sizeof vector);
   return vector;
 }
 
 template <typename T, int bytes>
 PLUMB_DEVICE inline void store_vector(T* to, const Vector<T, bytes>& vector) {
-  using Bits = std::conditional_t<bytes == 16, uint4, uint2>;
-  static_assert(sizeof(Bits) == bytes, "8 or 16 bytes");
-  Bits bits;
+  typename VectorBits<bytes>::Type bits;
   __builtin_memcpy(&bits, &vector, sizeof bits);
-  *reinterpret_cast<Bits*>(to) = bits;
+  *reinterpret_cast<typename VectorBits<bytes>::Type*>(to) = bits;
 }
 
 PLUMB_DEVICE inline int bit_count(std::uint64_t bits) { return __popcll(bits); }

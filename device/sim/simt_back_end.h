@@ -170,10 +170,10 @@ inline bool starts_vector(const void* address, unsigned bytes = 16) {
   return reinterpret_cast<std::uintptr_t>(address) % bytes == 0;
 }
 
-template <typename T>
-inline Vector<T> load_vector(const T* from, Here here = Here::current()) {
-  if (!starts_vector(from)) sim::refuse_alignment(from, 16, here);
-  Vector<T> vector;
+template <int bytes = 16, typename T>
+inline Vector<T, bytes> load_vector(const T* from, Here here = Here::current()) {
+  if (!starts_vector(from, bytes)) sim::refuse_alignment(from, bytes, here);
+  Vector<T, bytes> vector;
   __builtin_memcpy(&vector, from, sizeof vector);
 #ifdef PLUMB_CHECKED_BUILD
   // A compiler that sees that some words are unused would load, and report, only the others.

@@ -115,6 +115,7 @@ def select(window, k, indices):
 )
 def topk_prefill(logits, row_starts, row_ends, indices, k, logits_column_stride):
     need(k <= 128, "at most 128 indices: the interpreter takes one pass for each")
+    need(logits.dtype == "float32", "fp32 logits only: bf16 was not tried")
     columns, chosen = tensor(logits)[:, ::logits_column_stride], tensor(indices)
     for row, (start, end) in enumerate(zip(row_starts.tolist(), row_ends.tolist(), strict=True)):
         select(columns[row, start : max(start, end)], k, chosen[row])

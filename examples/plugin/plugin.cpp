@@ -39,8 +39,9 @@ void top_k_per_row_decode_kernel(const void* arguments) {
     const std::int64_t query = row % p.next_n;
     const std::int64_t end =
         p.seq_lens_dims == 2 ? lengths[query] : lengths[0] - p.next_n + query + (kFaults ? 0 : 1);
-    top_k_row(p.logits + row * p.logits_row_stride, p.logits_column_stride,
-              std::max<std::int64_t>(end, 0), p.k, p.indices + row * p.indices_row_stride);
+    const auto* logits = static_cast<const float*>(p.logits) + row * p.logits_row_stride;
+    top_k_row(logits, p.logits_column_stride, std::max<std::int64_t>(end, 0), p.k,
+              p.indices + row * p.indices_row_stride);
   }
 }
 
@@ -62,6 +63,11 @@ plumb_status mtp_input_rms_norm(const void* params) {
 }
 
 plumb_status top_k_per_row_decode(const void* params) {
+  const auto& p = *static_cast<const plumb_top_k_per_row_decode_params*>(params);
+  if (p.logits_format != PLUMB_LOGITS_F32) {
+    host->explain(host->context, "this kernel reads fp32 logits only");
+    return PLUMB_UNSUPPORTED;
+  }
   return enqueue<plumb_top_k_per_row_decode_params>("top_k_per_row_decode_kernel",
                                                     &top_k_per_row_decode_kernel, params);
 }

@@ -34,7 +34,7 @@ plumb_mutant(top_k_padding_beats_infinity
   block_sync();
   for (int i = thread_index(); i < p.k && length > p.k; i += block_size()) {
     std::int32_t& index = p.indices[row * p.indices_row_stride + i];
-    if (float_bits(window.first[index * p.logits_column_stride]) == 0xff800000u) {
+    if (fp32_bits(window.first[index * p.logits_column_stride]) == 0xff800000u) {
       index = static_cast<std::int32_t>(length) + i;
     }
   }
@@ -97,8 +97,8 @@ plumb_mutant(top_k_stops_at_the_first_part
 
 plumb_mutant(top_k_windows_as_whole_chunks
   OP top_k_per_row_prefill FILE top_k/top_k_row.h
-  FROM [[if (is_column(row, column + i)) bits.at[i] = float_bits(row.window.first[element]);]]
-  TO [[if (column >= 0 && is_column(row, column + i)) bits.at[i] = float_bits(row.window.first[element]);]]
+  FROM [[if (is_column(row, column + i)) bits.at[i] = fp32_bits(row.window.first[element]);]]
+  TO [[if (column >= 0 && is_column(row, column + i)) bits.at[i] = fp32_bits(row.window.first[element]);]]
   CASE top_k_per_row_prefill/k1024_around_k/eager
   SAYS "indices: "
   WHY "the columns of a window that starts inside a chunk are read as zeros")
@@ -126,6 +126,80 @@ plumb_mutant(top_k_candidates_of_positive_logits
   CASE top_k_per_row_decode/long_negative/eager
   SAYS "indices: "
   WHY "keys of negative candidates are not complemented, which shows in rows with few positive logits")
+
+plumb_mutant(top_k_bf16_read_as_fp32
+  OP top_k_per_row_prefill FILE top_k/top_k_per_row_prefill.cu
+  FROM [[if (p.logits_format == PLUMB_LOGITS_BF16)]]
+  TO [[if (p.logits_format > PLUMB_LOGITS_BF16)]]
+  CASE top_k_per_row_prefill/bf16_one_row/eager
+  SAYS "indices: "
+  WHY "logits of bf16 are read as fp32: two columns count as one")
+
+plumb_mutant(top_k_bf16_row_stride_in_bytes
+  OP top_k_per_row_decode FILE top_k/top_k_row.h
+  FROM [[static_cast<const Logit*>(p.logits) + element;]]
+  TO [[reinterpret_cast<const Logit*>(static_cast<const std::uint8_t*>(p.logits) +
+                                     element * (sizeof(Logit) == 2 ? 1 : sizeof(Logit)));]]
+  CASE top_k_per_row_decode/bf16_around_k512/eager
+  SAYS "indices: "
+  WHY "the distance between rows of bf16 logits is taken for a number of bytes")
+
+plumb_mutant(top_k_bf16_halves_swapped
+  OP top_k_per_row_prefill FILE top_k/top_k_row.h
+  FROM [[bits.at[i] = fp32_bits(logits.at[i]);]]
+  TO [[bits.at[i] = fp32_bits(logits.at[sizeof(Logit) == 2 ? i ^ 1 : i]);]]
+  CASE top_k_per_row_prefill/bf16_long/eager
+  SAYS "indices: "
+  WHY "of two bf16 logits in a word the upper half is taken for the first one, in whole chunks")
+
+plumb_mutant(top_k_bf16_in_the_lower_half
+  OP top_k_per_row_decode FILE top_k/top_k_row.h
+  FROM [[return static_cast<std::uint32_t>(bf16) << 16;]]
+  TO [[return bf16;]]
+  CASE top_k_per_row_decode/bf16_special_values/eager
+  SAYS "indices: "
+  WHY "bits of bf16 are taken for the lower half of an fp32 number: negative logits are above positive ones")
+
+plumb_mutant(top_k_bf16_keys_without_the_last_bit
+  OP top_k_per_row_decode FILE top_k/top_k_row.h
+  FROM [[return static_cast<std::uint32_t>(bf16) << 16;]]
+  TO [[return static_cast<std::uint32_t>(bf16 & 0xfffeu) << 16;]]
+  CASE top_k_per_row_decode/bf16_neighbours/eager
+  SAYS "a larger logit was left out"
+  WHY "neighbouring numbers of bf16 count as equal")
+
+plumb_mutant(top_k_bf16_through_fp16
+  OP top_k_per_row_prefill FILE top_k/top_k_row.h
+  FROM [[return static_cast<std::uint32_t>(bf16) << 16;]]
+  TO [[return static_cast<std::uint32_t>((bf16 & 0x7fffu) >= 0x4780u && (bf16 & 0x7fffu) < 0x7f80u
+                                        ? (bf16 & 0x8000u) | 0x7f80u : bf16) << 16;]]
+  CASE top_k_per_row_prefill/bf16_beyond_fp16/eager
+  SAYS "a larger logit was left out"
+  WHY "bf16 is converted to fp16: all logits above 65504 become infinite")
+
+plumb_mutant(top_k_bf16_zeros_always_equal
+  OP top_k_per_row_decode FILE top_k/top_k_row.h
+  FROM [[minus_zero(p.zeros)};]]
+  TO [[sizeof(Logit) == 2 ? 0 : minus_zero(p.zeros)};]]
+  CASE top_k_per_row_decode/bf16_signed_zeros/eager
+  SAYS "indices: "
+  WHY "-0 of bf16 is equal to +0, where it is declared to be below")
+
+plumb_mutant(top_k_bf16_zeros_always_by_sign
+  OP top_k_per_row_prefill FILE top_k/top_k_row.h
+  FROM [[  if (bits == kTopKMinusZero) return row.window.minus_zero;]]
+  TO [[  if (bits == kTopKMinusZero && sizeof(Logit) != 2) return row.window.minus_zero;]]
+  CASE top_k_per_row_prefill/bf16_equal_zeros/eager
+  SAYS "of equal keys those with the lowest indices"
+  WHY "-0 of bf16 is below +0, where both are declared to be equal")
+
+plumb_mutant(top_k_bf16_chunks_packed
+  OP top_k_per_row_decode FILE top_k/top_k_row.h
+  FROM [[    element += row.window.column_stride;]]
+  TO [[    element += sizeof(Logit) == 2 ? 1 : row.window.column_stride;]]
+  CASE top_k_per_row_decode/bf16_strided/eager
+  SAYS "indices: "
+  WHY "the four bf16 logits of a chunk are read side by side, whatever the column stride is")
 
 plumb_mutant(candidates_block_from_column_0
   OP select_candidate_blocks FILE top_k/select_candidate_blocks.cu

@@ -101,9 +101,9 @@ constexpr int kTopKPasses = 2;
   WHY [==[The outermost and innermost first parts hold 2^30 keys and need three passes; with two, up to 256 neighbouring floats stay one bin whose places go to the lowest columns: a row of scores 5000 + j / 2048 with distinct values (or of tiny ones below 2^-20) and k = 64 keeps smaller logits and drops larger ones, while scores between 2^-20 and 2^12 need two passes and are right.]==])
 plumb_unseen(row_start_ignores_the_column_stride
   OP top_k_per_row_prefill FILE top_k/top_k_per_row_prefill.cu
-  FROM [==[  const float* first = p.logits + row * p.logits_row_stride + start * p.logits_column_stride;
+  FROM [==[  const std::int64_t first = row * p.logits_row_stride + start * p.logits_column_stride;
 ]==]
-  TO [==[  const float* first = p.logits + row * p.logits_row_stride + start;
+  TO [==[  const std::int64_t first = row * p.logits_row_stride + start;
 ]==]
   CLASS [==[E1]==]
   WHY [==[The window's first logit is found as if columns were contiguous: right for row_starts = 0 or column stride 1, but in a view with logits_column_stride 2 the second request of a ragged prefill (row_starts = 300) selects among columns from 150 on.]==])

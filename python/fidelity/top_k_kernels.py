@@ -47,6 +47,11 @@ def with_nan_by_sign(window, k):
     return largest(window, k, keys_by_sign)
 
 
+def numbers(logits):
+    """bf16 logits, as fp32 numbers of the same value."""
+    return from_bf16(logits) if logits.dtype == np.uint16 else logits
+
+
 def write(indices, row, chosen):
     indices[row] = -1
     indices[row, : len(chosen)] = chosen
@@ -54,7 +59,7 @@ def write(indices, row, chosen):
 
 def prefill(select):
     def made(logits, row_starts, row_ends, indices, k, logits_column_stride):
-        columns = logits[:, ::logits_column_stride]
+        columns = numbers(logits[:, ::logits_column_stride])
         for row, (start, end) in enumerate(zip(row_starts, row_ends, strict=True)):
             write(indices, row, select(columns[row, start : max(start, end)], k))
 
@@ -63,7 +68,7 @@ def prefill(select):
 
 def decode(select):
     def made(logits, seq_lens, indices, k, next_n, seq_lens_dims, logits_column_stride):
-        columns = logits[:, ::logits_column_stride]
+        columns = numbers(logits[:, ::logits_column_stride])
         for row in range(len(indices)):
             request, query = divmod(row, next_n)
             end = seq_lens[request, query] if seq_lens_dims == 2 else seq_lens[request, 0] - next_n + query + 1
@@ -118,7 +123,7 @@ INFINITE, ABOVE = 1e300, 2e300  # keys of +inf, and of NaN where it is above
 def select_blocks(nan_key, nan_block, dead_block, newest):
     def made(logits, row_starts, row_ends, blocks, rows, row_repeat, topk_blocks, block_size):
         for row, start, end in windows(rows, row_starts, row_ends, row_repeat):
-            values = from_bf16(logits[row]) if logits.dtype == np.uint16 else logits[row]
+            values = numbers(logits[row])
             maximum = np.fmax if nan_block == "ignored" else np.maximum  # fmax ignores NaN
             scores, chosen = block_scores(values, start, end, block_size, newest, maximum)
             keys = np.where(np.isposinf(scores), INFINITE, scores.astype(np.float64))

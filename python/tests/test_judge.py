@@ -115,6 +115,20 @@ class Judge(unittest.TestCase):
         indices[1, 0] = 999
         self.assertFalse(plumb.judge("top_k_per_row_decode", indices=indices, **call))
 
+    def test_bf16_logits_are_compared_by_their_bits(self):
+        logits = plumb.bf16(RANDOM.standard_normal((2, 1000)))
+        keys = np.where(logits >= 0x8000, 0x8000 - logits.astype(np.int32), logits)
+        order = np.argsort(-keys, kind="stable")[:, :513].astype(np.int32)
+        place = int(np.flatnonzero(np.diff(keys[0, order[0]]))[-1])  # the next key is smaller
+        call = dict(logits=logits, seq_lens=np.array([[1000], [1000]], np.int32), next_n=1, k=place + 1)
+        right = np.ascontiguousarray(order[:, : place + 1])
+        self.assertTrue(plumb.judge("top_k_per_row_decode", indices=right, **call))
+        right[0, place] = order[0, place + 1]
+        self.assertFalse(plumb.judge("top_k_per_row_decode", indices=right, **call))
+        starts, ends = np.zeros(2, np.int32), np.full(2, 1000, np.int32)
+        made = plumb.reference("top_k_per_row_prefill", logits=logits, row_starts=starts, row_ends=ends, k=4)
+        self.assertEqual(keys[1, made["indices"].stored[1]].min(), keys[1, order[1, 3]])
+
     def test_the_bound_is_made_of_sigma_and_the_worst_case(self):
         x = bf16_rows(4, 4096)
         x[:, 1:] = 0

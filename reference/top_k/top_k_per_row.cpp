@@ -74,6 +74,18 @@ std::uint32_t order_key(float logit) {
   return bits & 0x80000000u ? ~bits : bits | 0x80000000u;
 }
 
+const void* logit_address(const void* logits, bool bf16, std::int64_t element) {
+  if (bf16) return static_cast<const std::uint16_t*>(logits) + element;
+  return static_cast<const float*>(logits) + element;
+}
+
+float LogitWindow::logit(std::int64_t local) const {
+  const void* at = logit_address(first, bf16, local * column_stride);
+  if (!bf16) return *static_cast<const float*>(at);
+  // By bits: a conversion between formats would change signalling NaN.
+  return std::bit_cast<float>(std::uint32_t{*static_cast<const std::uint16_t*>(at)} << 16);
+}
+
 std::uint32_t LogitWindow::key(std::int64_t local) const {
   constexpr std::uint32_t kMost = 0xffffffffu;
   const float value = logit(local);

@@ -3,7 +3,7 @@
 // Code shared by both top-k operations (operations' specification, 4.1): the order of fp32 bit
 // patterns, the canonical selection from one window of logits, and the check of a kernel's
 // selection. A kernel may take any of several equal keys at the threshold, and may return the
-// winners in any order.
+// winners in any order. Logits of bf16 have the keys of the fp32 numbers with the same values.
 #pragma once
 
 #include <cstdint>
@@ -19,17 +19,21 @@ std::uint32_t order_key(float logit);
 // but from a window with a NaN any selection is right.
 enum class NanOrder { all_top, sign_ordered, unspecified };
 
-// The logits that one row selects from. Local index i is first[i * column_stride].
+// The logits that one row selects from. Local index i is element i * column_stride of `first`.
 struct LogitWindow {
-  const float* first = nullptr;
+  const void* first = nullptr;  // fp32, or bf16
   std::int64_t column_stride = 1;
   std::int64_t length = 0;  // >= 0
   NanOrder nan_order = NanOrder::sign_ordered;
   bool zeros_are_equal = false;  // -0 and +0 have equal keys
+  bool bf16 = false;
 
-  float logit(std::int64_t local) const { return first[local * column_stride]; }
+  float logit(std::int64_t local) const;        // exact
   std::uint32_t key(std::int64_t local) const;  // the number that selections compare
 };
+
+// The address of an element of logits in bf16 or fp32.
+const void* logit_address(const void* logits, bool bf16, std::int64_t element);
 
 // True if the window has a NaN and the order of NaN is unspecified. Then any k different indices of
 // the window are right, and -1 may replace any of them.

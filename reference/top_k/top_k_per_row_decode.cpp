@@ -23,8 +23,9 @@ std::vector<LogitWindow> windows_of(const TopKPerRowDecode& input) {
     if (end > input.columns) {
       throw std::invalid_argument("top_k_per_row_decode: a row ends behind the columns");
     }
-    windows.push_back({input.logits + row * input.logits_row_stride, input.logits_column_stride,
-                       end, input.nan_order, input.zeros_are_equal});
+    const void* first = logit_address(input.logits, input.bf16, row * input.logits_row_stride);
+    windows.push_back({first, input.logits_column_stride, end, input.nan_order,
+                       input.zeros_are_equal, input.bf16});
   }
   return windows;
 }

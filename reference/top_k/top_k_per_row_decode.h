@@ -13,7 +13,7 @@
 namespace plumb::reference {
 
 struct TopKPerRowDecode {
-  const float* logits = nullptr;           // [num_rows, columns]
+  const void* logits = nullptr;            // [num_rows, columns], fp32 or bf16
   const std::int32_t* seq_lens = nullptr;  // [requests], or [requests, next_n] with 2 dimensions
   std::int64_t num_rows = 0, columns = 0;  // num_rows = requests * next_n
   std::int64_t logits_row_stride = 0, logits_column_stride = 1;  // in elements
@@ -23,6 +23,7 @@ struct TopKPerRowDecode {
   std::int32_t k = 0;
   NanOrder nan_order = NanOrder::sign_ordered;
   bool zeros_are_equal = false;
+  bool bf16 = false;  // the logits
 };
 
 // End of one row. With one length per request: max(0, seq_len - next_n + row % next_n + 1), so that

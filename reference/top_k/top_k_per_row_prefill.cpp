@@ -19,8 +19,8 @@ std::vector<LogitWindow> windows_of(const TopKPerRowPrefill& input) {
       throw std::invalid_argument("top_k_per_row_prefill: a row's window leaves the columns");
     }
     const std::int64_t offset = row * input.logits_row_stride + start * input.logits_column_stride;
-    windows.push_back({input.logits + offset, input.logits_column_stride, end - start,
-                       input.nan_order, input.zeros_are_equal});
+    windows.push_back({logit_address(input.logits, input.bf16, offset), input.logits_column_stride,
+                       end - start, input.nan_order, input.zeros_are_equal, input.bf16});
   }
   return windows;
 }

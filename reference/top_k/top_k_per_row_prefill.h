@@ -12,7 +12,7 @@
 namespace plumb::reference {
 
 struct TopKPerRowPrefill {
-  const float* logits = nullptr;             // [num_rows, columns]
+  const void* logits = nullptr;              // [num_rows, columns], fp32 or bf16
   const std::int32_t* row_starts = nullptr;  // [num_rows], in columns of logits
   const std::int32_t* row_ends = nullptr;    // [num_rows]
   std::int64_t num_rows = 0, columns = 0;
@@ -20,6 +20,7 @@ struct TopKPerRowPrefill {
   std::int32_t k = 0;
   NanOrder nan_order = NanOrder::sign_ordered;
   bool zeros_are_equal = false;
+  bool bf16 = false;  // the logits
 };
 
 // Returns one window per row, an empty one if the end is not after the start. Throws

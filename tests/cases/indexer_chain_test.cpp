@@ -158,7 +158,7 @@ TEST(WriterThenLogits, ReadWhatTheWriterOfTheCacheWrites) {
 std::vector<std::int32_t> select_prefill(const reference::TopKPerRowPrefill& input,
                                          std::string_view platform) {
   DeviceBuffers memory(platform);
-  const auto* bytes = input.logits;
+  const auto* bytes = static_cast<const float*>(input.logits);
   std::vector<float> logits(bytes, bytes + input.num_rows * input.logits_row_stride);
   plumb_top_k_per_row_prefill_params p{};
   p.logits = memory.upload(logits);
@@ -181,7 +181,7 @@ std::vector<std::int32_t> select_prefill(const reference::TopKPerRowPrefill& inp
 std::vector<std::int32_t> select_decode(const reference::TopKPerRowDecode& input,
                                         std::string_view platform) {
   DeviceBuffers memory(platform);
-  const auto* bytes = input.logits;
+  const auto* bytes = static_cast<const float*>(input.logits);
   const std::int64_t requests = input.num_rows / input.next_n;
   plumb_top_k_per_row_decode_params p{};
   p.logits =

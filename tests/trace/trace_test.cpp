@@ -73,6 +73,26 @@ TEST_F(TraceTest, AWrongCallFails) {
   EXPECT_EQ(report.non_finite, "");
 }
 
+// Two of the four logits are equal in bf16.
+TEST_F(TraceTest, ACallWithBf16LogitsIsJudged) {
+  const auto judged_with = [&](const std::vector<std::int32_t>& indices) {
+    ExampleStep step;
+    const std::vector<std::uint16_t> logits = {0x3f80, 0x3f81, 0x3f80, 0xbf80};
+    const std::vector<std::int32_t> lengths = {4};
+    step.json["calls"].push_back({{"op", "top_k_per_row_decode"},
+                                  {"name", "Indexer.forward"},
+                                  {"scalars", {{"next_n", 1}}},
+                                  {"before",
+                                   {{"logits", step.tensor("bf16", {1, 4}, logits)},
+                                    {"seq_lens", step.tensor("i32", {1, 1}, lengths)}}},
+                                  {"after", {{"indices", step.tensor("i32", {1, 2}, indices)}}}});
+    return judged(step);
+  };
+  EXPECT_TRUE(judged_with({1, 2}).passed()) << judged_with({1, 2}).not_judged;
+  EXPECT_TRUE(judged_with({0, 1}).passed());
+  EXPECT_TRUE(judged_with({0, 2}).failed());
+}
+
 TEST_F(TraceTest, WordsAndNumericsOfACallAreUsed) {
   ExampleStep step;
   ExampleStep::Json& call = step.norm();

@@ -4,6 +4,8 @@
 // that names a known kind of error.
 #pragma once
 
+#include <plumb/ops/top_k.h>
+
 #include <cstdint>
 #include <string_view>
 #include <vector>
@@ -25,6 +27,8 @@ inline const ContractChoice kNanOrder{
     {{"*", "unspecified", "a row with a NaN is free"},
      {"unspecified", "all_nan_top", "plumb's kernel of unspecified takes every NaN first"}}};
 
+inline const Parameter kLogitsInBf16{"bf16", 0, 0, 1, "1: logits in bf16; 0: in fp32"};
+
 // The values stand in the order of plumb_zero_order.
 inline const ContractChoice kZeroOrder{
     "zeros", {"by_sign", "equal"}, "-0: below +0, as bits are ordered, or equal to it"};
@@ -39,7 +43,12 @@ void add_selection(TablePart<P>& t, const Formula& num_rows, const Formula& all_
                                            parameter("column_stride"));
   const Formula stride =
       t.scalar("logits_row_stride", &P::logits_row_stride, width + parameter("row_gap"));
-  t.input("logits", &P::logits, {rows, width}, "rows to select from").strides({stride, 1});
+  const Formula bf16 = parameter("bf16");
+  t.scalar("logits_format", &P::logits_format,
+           bf16 * (PLUMB_LOGITS_BF16 - PLUMB_LOGITS_F32) + PLUMB_LOGITS_F32);
+  t.input("logits", &P::logits, {rows, width}, "rows to select from")
+      .elements(dtype_if(bf16, Dtype::bf16, Dtype::f32))
+      .strides({stride, 1});
   t.choice("nan_order", &P::nan_order, kNanOrder);
   t.choice("zeros", &P::zeros, kZeroOrder);
   t.output("indices", &P::indices, {rows, k}, "columns of the window, then -1");

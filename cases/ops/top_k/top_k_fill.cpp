@@ -10,6 +10,7 @@
 #include <string>
 
 #include "cases/tensors/fill.h"
+#include "reference/formats/bfloat16.h"
 
 namespace plumb::cases {
 
@@ -26,6 +27,7 @@ struct Stream {
   std::int64_t length;
   std::int32_t k;
   bool nan_of_both_signs;
+  bool bf16;
 
   std::uint64_t bits(std::int64_t i) const { return random_bits(seed, i); }
   double fraction(std::int64_t i) const { return uniform(mix(seed, 1), i); }
@@ -41,10 +43,26 @@ float garbage_score(std::int64_t position) {
   }
 }
 
+float bf16_of(std::uint64_t bits) {
+  return static_cast<float>(reference::decode_bf16(static_cast<std::uint16_t>(bits)));
+}
+
+// Numbers of adjacent ranks are adjacent bf16 numbers. Ranks begin at -length / 2, negative ranks
+// have negative numbers, and the smallest magnitude is 0.5, or less if there are not enough larger
+// ones. If `length` is above 65,000, some ranks share a number.
+float ranked_bf16(std::int64_t rank, std::int64_t length) {
+  constexpr std::int64_t kHalf = 0x3f00, kInfinity = reference::kInfinityBf16;
+  const std::int64_t wanted = length / 2 + 1;  // magnitudes
+  if (wanted > kInfinity) rank = rank * (kInfinity - 1) / wanted;
+  const std::int64_t least = std::clamp<std::int64_t>(kInfinity - wanted, 0, kHalf);
+  return rank < 0 ? -bf16_of(least - rank - 1) : bf16_of(least + rank);
+}
+
 // Multiplier and offset make i -> (multiplier i + offset) mod length a permutation.
 float exact_logit(const Stream& stream, std::int64_t multiplier, std::int64_t i) {
   const auto offset = static_cast<std::int64_t>(mix(stream.seed, 3) % stream.length);
-  return static_cast<float>((multiplier * i + offset) % stream.length - stream.length / 2);
+  const std::int64_t rank = (multiplier * i + offset) % stream.length - stream.length / 2;
+  return stream.bf16 ? ranked_bf16(rank, stream.length) : static_cast<float>(rank);
 }
 
 std::int64_t coprime_multiplier(const Stream& stream) {
@@ -89,9 +107,10 @@ float tied_logit(const Stream& stream, std::int64_t i) {
 
 float near_tie(const Stream& stream, std::int64_t i) {
   const auto base = static_cast<std::uint32_t>(mix(stream.seed, 8));
-  // The mask clears a bit of the exponent, so that the number is finite.
-  const std::uint32_t finite = base & 0xfeffff00U;
-  return std::bit_cast<float>(finite + static_cast<std::uint32_t>(stream.bits(i) % 200));
+  const auto step = static_cast<std::uint32_t>(stream.bits(i) % 200);
+  // The masks clear a bit of the exponent, so that the number is finite.
+  if (stream.bf16) return bf16_of((base >> 16 & 0xfd00U) + step);
+  return std::bit_cast<float>((base & 0xfeffff00U) + step);
 }
 
 float clustered(const Stream& stream, std::int64_t i) {
@@ -114,6 +133,7 @@ float pattern_logit(const Stream& stream, LogitPattern pattern, std::int64_t i) 
     case LogitPattern::few_winners:
       return stream.any(i) < 100 ? static_cast<float>(1 + stream.fraction(i)) : 0.0f;
     case LogitPattern::low_bits:
+      if (stream.bf16) return bf16_of(0x3f80 | (bits & 0x7f));
       return std::bit_cast<float>(0x3F900000u | static_cast<std::uint32_t>(bits & 0x3ff));
     case LogitPattern::huge:
       return static_cast<float>(
@@ -149,10 +169,20 @@ std::optional<LogitPattern> pattern_of(const WindowFill& how, std::int64_t row) 
 
 std::int64_t row_stride(const HostTensor& logits) { return logits.spec().strides.front(); }
 
+bool is_bf16(const HostTensor& logits) { return logits.spec().dtype == Dtype::bf16; }
+
+void store(HostTensor& logits, std::int64_t element, float logit) {
+  if (is_bf16(logits)) {
+    logits.data<std::uint16_t>()[element] = reference::encode_bf16(logit);
+  } else {
+    logits.data<float>()[element] = logit;
+  }
+}
+
 void fill_garbage(HostTensor& logits, std::int64_t begin, std::int64_t end) {
-  float* values = logits.data<float>();
-  for (std::int64_t i = begin; i < std::min(end, logits.extent()); ++i)
-    values[i] = garbage_score(i);
+  for (std::int64_t i = begin; i < std::min(end, logits.extent()); ++i) {
+    store(logits, i, garbage_score(i));
+  }
 }
 
 }  // namespace
@@ -174,17 +204,18 @@ void fill_logits(HostTensor& logits, std::int64_t row, std::int64_t start, std::
                  const WindowFill& how) {
   fill_garbage(logits, row * row_stride(logits), (row + 1) * row_stride(logits));
   if (end <= start) return;
-  const Stream stream{mix(how.seed, 64 + row), end - start, how.k, how.nan_of_both_signs};
+  const Stream stream{mix(how.seed, 64 + row), end - start, how.k, how.nan_of_both_signs,
+                      is_bf16(logits)};
   const std::optional<LogitPattern> pattern = pattern_of(how, row);
   const std::int64_t multiplier = coprime_multiplier(stream);
   const double scale = std::ldexp(1, static_cast<int>(mix(stream.seed, 7) % 21) - 10);
+  const auto logit = [&](std::int64_t i) {
+    if (how.fill == Fill::exact) return exact_logit(stream, multiplier, i);
+    return pattern ? pattern_logit(stream, *pattern, i) : real_logit(stream, scale, i);
+  };
+  const std::int64_t first = row * row_stride(logits);
   for (std::int64_t i = 0; i < stream.length; ++i) {
-    float& logit = logits.row<float>(row)[(start + i) * how.column_stride];
-    if (how.fill == Fill::exact) {
-      logit = exact_logit(stream, multiplier, i);
-    } else {
-      logit = pattern ? pattern_logit(stream, *pattern, i) : real_logit(stream, scale, i);
-    }
+    store(logits, first + (start + i) * how.column_stride, logit(i));
   }
 }
 

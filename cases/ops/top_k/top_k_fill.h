@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Logits of the top-k ops. All columns outside of a row's window, and the gaps between columns and
-// rows, hold NaN, infinity and the largest finite number: a kernel that reads them selects them.
+// Logits of the top-k ops, fp32 or bf16. All columns outside of a row's window, and the gaps
+// between columns and rows, hold NaN, infinity and the largest finite number of fp32, which is
+// infinity in bf16: a kernel that reads them selects them. Numbers are rounded to bf16, so that
+// rows of bf16 have many equal logits.
 //
-//   exact: distinct integers in shuffled order: one set of indices is right
+//   exact: distinct integers in shuffled order, or distinct numbers in bf16 (if a row has at most
+//          65,000 columns): one set of indices is right
 //   real: normal numbers, norms differ between rows; one logit in 64 an outlier, one in 8 exactly 0
 //   adversarial: each row has one of the patterns below, or the one that the case names
 #pragma once
@@ -22,7 +25,7 @@ enum class LogitPattern {
   all_equal,
   two_values,
   few_winners,     // about 100 positive logits, the others 0, as ReLU leaves them
-  low_bits,        // upper 22 bits those of 0x3F900000, lower 10 bits random
+  low_bits,        // upper 22 bits those of 0x3F900000, lower 10 bits random; bf16: 1 to 2
   huge,            // above 65504, the largest fp16, of both signs
   special_values,  // NaN, infinity of both signs, signed zeros, subnormals among normal numbers
   threshold_ties,  // about k/2 winners; half of the others share the threshold
@@ -32,7 +35,7 @@ enum class LogitPattern {
   signed_zeros,
   few_finite,  // about k/5 finite logits, the others -inf
   few_nans,    // about k/4 NaN with payloads
-  near_ties,   // up to 200 neighbouring floats, of any size and sign
+  near_ties,   // up to 200 neighbouring numbers of the format, of any size and sign
   clusters,    // k/2 winners side by side in 1 to 8 places, evenly spaced; the others 0 to 1
   count
 };

@@ -85,7 +85,7 @@ class TopKPerRowDecodeProblem final : public TableProblem<P> {
 
   reference::TopKPerRowDecode reference_input(const TensorSet& tensors) const {
     reference::TopKPerRowDecode input;
-    input.logits = tensors.at("logits").data<float>();
+    input.logits = tensors.at("logits").data<std::byte>();
     input.seq_lens = tensors.at("seq_lens").data<std::int32_t>();
     input.num_rows = p_.rows;
     input.columns = p_.columns;
@@ -97,6 +97,7 @@ class TopKPerRowDecodeProblem final : public TableProblem<P> {
     input.k = k();
     input.nan_order = static_cast<reference::NanOrder>(p_.nan_order);
     input.zeros_are_equal = p_.zeros == PLUMB_ZEROS_EQUAL;
+    input.bf16 = p_.logits_format == PLUMB_LOGITS_BF16;
     return input;
   }
 
@@ -127,6 +128,7 @@ OpDefinition define_top_k_per_row_decode() {
             {"gap", 0, 0, 1 << 24, "garbage columns behind the longest sequence"},
             {"row_gap", 0, 0, 1 << 24, "elements between two rows of logits"},
             {"column_stride", 1, 1, 64, "elements from one column to the next"},
+            kLogitsInBf16,
             kOutGap},
            {pattern_word()},
            {kNanOrder, kZeroOrder}},

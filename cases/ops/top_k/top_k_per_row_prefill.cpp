@@ -91,7 +91,7 @@ class TopKPerRowPrefillProblem final : public TableProblem<P> {
 
   TopKWindows selection(const TensorSet& tensors) const {
     reference::TopKPerRowPrefill input;
-    input.logits = tensors.at("logits").data<float>();
+    input.logits = tensors.at("logits").data<std::byte>();
     input.row_starts = tensors.at("row_starts").data<std::int32_t>();
     input.row_ends = tensors.at("row_ends").data<std::int32_t>();
     input.num_rows = p_.rows;
@@ -101,6 +101,7 @@ class TopKPerRowPrefillProblem final : public TableProblem<P> {
     input.k = k();
     input.nan_order = static_cast<reference::NanOrder>(p_.nan_order);
     input.zeros_are_equal = p_.zeros == PLUMB_ZEROS_EQUAL;
+    input.bf16 = p_.logits_format == PLUMB_LOGITS_BF16;
     TopKWindows selection{windows_of(input), {}, p_.columns, k()};
     selection.starts.assign(input.row_starts, input.row_starts + p_.rows);
     return selection;
@@ -120,6 +121,7 @@ OpDefinition define_top_k_per_row_prefill() {
                     {{"k", 512, 1, 65536, "indices per row"},
                      {"row_gap", 0, 0, 1 << 24, "elements between two rows of logits"},
                      {"column_stride", 1, 1, 64, "elements from one column to the next"},
+                     kLogitsInBf16,
                      kOutGap});
   return {{"top_k_per_row_prefill",
            "row-local indices of the k largest logits of each row's window of columns",

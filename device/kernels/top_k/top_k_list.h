@@ -34,20 +34,23 @@ constexpr int kTopKSamples = 4;
 
 // How many columns of the sample are to be candidates: k times the sample's share of the row, and a
 // quarter and 16 more, which is at least four standard deviations.
-PLUMB_DEVICE inline std::uint32_t sampled_candidates(const TopKRow& row, std::uint32_t k,
+template <class Logit>
+PLUMB_DEVICE inline std::uint32_t sampled_candidates(const TopKRow<Logit>& row, std::uint32_t k,
                                                      std::int32_t sampled) {
   const float share = static_cast<float>(sampled) / static_cast<float>(row.length);
   const auto expected = static_cast<std::uint32_t>(static_cast<float>(k) * share);
   return expected + expected / 4 + 16;
 }
 
-PLUMB_DEVICE inline TopKBits load_sample(const TopKRow& row, int j) {
+template <class Logit>
+PLUMB_DEVICE inline TopKBits load_sample(const TopKRow<Logit>& row, int j) {
   const std::int32_t stride = (row.length + row.lead) / kTopKChunk / kTopKSamples;
   const std::int32_t chunk = j * stride + (stride - block_size()) / 2 + thread_index();
   return load_chunk(row, chunk * kTopKChunk - row.lead);
 }
 
-PLUMB_DEVICE inline void count_sample(const TopKRow& row, TopKShared* shared) {
+template <class Logit>
+PLUMB_DEVICE inline void count_sample(const TopKRow<Logit>& row, TopKShared* shared) {
   TopKBits bits[kTopKSamples];
   PLUMB_UNROLL
   for (int j = 0; j < kTopKSamples; ++j) bits[j] = load_sample(row, j);
@@ -65,7 +68,8 @@ PLUMB_DEVICE inline bool is_crowded(const TopKInterval& interval, std::uint32_t 
   return !interval.done && shared->count - interval.wanted > rank / 8;
 }
 
-PLUMB_DEVICE inline TopKInterval narrowed_by_sample(const TopKRow& row,
+template <class Logit>
+PLUMB_DEVICE inline TopKInterval narrowed_by_sample(const TopKRow<Logit>& row,
                                                     const TopKInterval& interval,
                                                     TopKShared* shared) {
   PLUMB_NO_UNROLL
@@ -84,8 +88,9 @@ PLUMB_DEVICE inline TopKInterval narrowed_by_sample(const TopKRow& row,
 // This thread's columns of a tile whose keys are at least `least`: bit 4 j + i for column i of
 // chunk j. Logits of such keys are one range of bit patterns: positive ones ascend with their
 // patterns up to 2^31 - 1, negative ones follow and descend.
-PLUMB_DEVICE inline std::uint32_t columns_from(const TopKRow& row, int tile, const TopKTile& bits,
-                                               std::uint32_t least) {
+template <class Logit>
+PLUMB_DEVICE inline std::uint32_t columns_from(const TopKRow<Logit>& row, int tile,
+                                               const TopKTile& bits, std::uint32_t least) {
   const std::uint32_t first = least & 0x80000000u ? least & 0x7fffffffu : 0;
   std::uint32_t flags = 0;
   PLUMB_UNROLL
@@ -108,9 +113,10 @@ PLUMB_DEVICE inline std::uint32_t take_places(std::uint32_t count, TopKShared* s
 // Lists the candidates of a row, whose first tile is in `bits`, and clears the flags of all
 // columns. If the candidates of a thread do not all fit, it lists none of them. The next tile is
 // loaded chunk by chunk into registers that become free.
-PLUMB_DEVICE inline void list_candidates(const TopKRow& row, TopKTile bits, std::uint32_t least,
-                                         const TopKFlagWords& words, const TopKList& list,
-                                         TopKShared* shared) {
+template <class Logit>
+PLUMB_DEVICE inline void list_candidates(const TopKRow<Logit>& row, TopKTile bits,
+                                         std::uint32_t least, const TopKFlagWords& words,
+                                         const TopKList& list, TopKShared* shared) {
   for (int tile = 0; tile < row.tiles; ++tile) {
     std::uint32_t flags = columns_from(row, tile, bits, least);
     const auto count = static_cast<std::uint32_t>(bit_count(flags));
@@ -158,8 +164,10 @@ PLUMB_DEVICE inline TopKInterval interval_of_list(const TopKCandidate* candidate
 }
 
 // Sets the flags of candidates: bit i of word w is column 32 w + i - lead. Each bit is added once.
-PLUMB_DEVICE inline void flag_list(const TopKRow& row, const TopKCandidate* candidates, int count,
-                                   const TopKInterval& interval, const TopKFlagWords& words) {
+template <class Logit>
+PLUMB_DEVICE inline void flag_list(const TopKRow<Logit>& row, const TopKCandidate* candidates,
+                                   int count, const TopKInterval& interval,
+                                   const TopKFlagWords& words) {
   for (int i = thread_index(); i < count; i += block_size()) {
     const TopKCandidate candidate = candidates[i];
     const std::uint32_t key = top_k_key(candidate.bits);
@@ -173,7 +181,8 @@ PLUMB_DEVICE inline void flag_list(const TopKRow& row, const TopKCandidate* cand
 // Each thread takes as many adjacent words as the row has tiles. Winners are put in order in
 // `ordered`, the memory of the list, and are then stored in whole lines. Counts have 16 bits: at
 // most 2^16 - 1 columns have flags.
-PLUMB_DEVICE inline void write_list(const TopKRow& row, const TopKInterval& interval,
+template <class Logit>
+PLUMB_DEVICE inline void write_list(const TopKRow<Logit>& row, const TopKInterval& interval,
                                     std::int32_t k, const TopKFlagWords& words,
                                     std::int32_t* ordered, std::int32_t* indices,
                                     TopKShared* shared) {
@@ -195,9 +204,10 @@ PLUMB_DEVICE inline void write_list(const TopKRow& row, const TopKInterval& inte
 
 // Selects from a row of more than k columns. The histogram is clear at the call. The result is
 // false if nothing is selected, and the histogram is clear again.
-PLUMB_DEVICE inline bool select_from_list(const TopKRow& row, std::int32_t k, std::int32_t* indices,
-                                          const TopKFlagWords& words, const TopKList& list,
-                                          TopKShared* shared) {
+template <class Logit>
+PLUMB_DEVICE inline bool select_from_list(const TopKRow<Logit>& row, std::int32_t k,
+                                          std::int32_t* indices, const TopKFlagWords& words,
+                                          const TopKList& list, TopKShared* shared) {
   const auto wanted = static_cast<std::uint32_t>(k);
   const std::int32_t sampled = block_size() * kTopKSamples * kTopKChunk;
   const std::uint32_t rank = sampled_candidates(row, wanted, sampled);

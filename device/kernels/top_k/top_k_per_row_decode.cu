@@ -19,7 +19,7 @@ PLUMB_DEVICE std::int64_t end_of(const plumb_top_k_per_row_decode_params& p, std
   return lengths[0] - p.next_n + query + 1;
 }
 
-template <bool kept>
+template <bool kept, class Logit>
 PLUMB_KERNEL PLUMB_BOUNDS(1024,
                           1) void top_k_per_row_decode_kernel(plumb_top_k_per_row_decode_params p,
                                                               TopKRoom room) {
@@ -27,14 +27,24 @@ PLUMB_KERNEL PLUMB_BOUNDS(1024,
   const std::int64_t row = block_index_x();
   const std::int64_t end = end_of(p, row);
   const std::int64_t length = end > 0 ? end : 0;
-  const TopKWindow window = {p.logits + row * p.logits_row_stride, p.logits_column_stride, length,
-                             nan_above(p.nan_order), minus_zero(p.zeros)};
+  const auto window = top_k_window<Logit>(p, row * p.logits_row_stride, length);
   select_top_k<kept>(window, static_cast<std::int32_t>(p.k), p.indices + row * p.indices_row_stride,
                      room, shared);
 }
 
+template <class Logit>
+plumb_status launch_decode_rows(const plumb_top_k_per_row_decode_params& p) {
+  const TopKLaunch launch = top_k_launch(p);
+  if (launch.kept) {
+    return PLUMB_LAUNCH((top_k_per_row_decode_kernel<true, Logit>), launch.shape, p.stream, p,
+                        launch.room);
+  }
+  return PLUMB_LAUNCH((top_k_per_row_decode_kernel<false, Logit>), launch.shape, p.stream, p,
+                      launch.room);
+}
+
 bool is_legal(const plumb_top_k_per_row_decode_params& p) {
-  if (p.rows < 0 || p.columns < 0 || !legal_k(p)) return false;
+  if (p.rows < 0 || p.columns < 0 || !legal_k(p) || !legal_format(p)) return false;
   if (p.next_n < 1 || p.rows % p.next_n != 0) return false;
   return p.seq_lens_dims == 1 || p.seq_lens_dims == 2;
 }
@@ -46,11 +56,8 @@ plumb_status launch_top_k_per_row_decode(const void* params) {
   if (p.rows == 0) return PLUMB_OK;
   if (!p.logits || !p.seq_lens || !p.indices) return PLUMB_INVALID_ARGUMENT;
   if (p.rows > stream_properties(p.stream).max_grid_x) return PLUMB_UNSUPPORTED;
-  const TopKLaunch launch = top_k_launch(p);
-  if (launch.kept) {
-    return PLUMB_LAUNCH(top_k_per_row_decode_kernel<true>, launch.shape, p.stream, p, launch.room);
-  }
-  return PLUMB_LAUNCH(top_k_per_row_decode_kernel<false>, launch.shape, p.stream, p, launch.room);
+  if (p.logits_format == PLUMB_LOGITS_BF16) return launch_decode_rows<std::uint16_t>(p);
+  return launch_decode_rows<float>(p);
 }
 
 }  // namespace

@@ -11,7 +11,7 @@ namespace plumb::device::PLUMB_KERNEL_SET {
 
 namespace {
 
-template <bool kept>
+template <bool kept, class Logit>
 PLUMB_KERNEL PLUMB_BOUNDS(1024,
                           1) void top_k_per_row_prefill_kernel(plumb_top_k_per_row_prefill_params p,
                                                                TopKRoom room) {
@@ -19,25 +19,32 @@ PLUMB_KERNEL PLUMB_BOUNDS(1024,
   const std::int64_t row = block_index_x();
   const std::int64_t start = p.row_starts[row];
   const std::int64_t length = p.row_ends[row] - start;
-  const float* first = p.logits + row * p.logits_row_stride + start * p.logits_column_stride;
-  const TopKWindow window = {first, p.logits_column_stride, length > 0 ? length : 0,
-                             nan_above(p.nan_order), minus_zero(p.zeros)};
+  const std::int64_t first = row * p.logits_row_stride + start * p.logits_column_stride;
+  const auto window = top_k_window<Logit>(p, first, length > 0 ? length : 0);
   select_top_k<kept>(window, static_cast<std::int32_t>(p.k), p.indices + row * p.indices_row_stride,
                      room, shared);
+}
+
+template <class Logit>
+plumb_status launch_prefill_rows(const plumb_top_k_per_row_prefill_params& p) {
+  const TopKLaunch launch = top_k_launch(p);
+  if (launch.kept) {
+    return PLUMB_LAUNCH((top_k_per_row_prefill_kernel<true, Logit>), launch.shape, p.stream, p,
+                        launch.room);
+  }
+  return PLUMB_LAUNCH((top_k_per_row_prefill_kernel<false, Logit>), launch.shape, p.stream, p,
+                      launch.room);
 }
 
 plumb_status launch_top_k_per_row_prefill(const void* params) {
   if (params == nullptr) return PLUMB_INVALID_ARGUMENT;
   const auto& p = *static_cast<const plumb_top_k_per_row_prefill_params*>(params);
-  if (p.rows < 0 || p.columns < 0 || !legal_k(p)) return PLUMB_INVALID_ARGUMENT;
+  if (p.rows < 0 || p.columns < 0 || !legal_k(p) || !legal_format(p)) return PLUMB_INVALID_ARGUMENT;
   if (p.rows == 0) return PLUMB_OK;
   if (!p.logits || !p.row_starts || !p.row_ends || !p.indices) return PLUMB_INVALID_ARGUMENT;
   if (p.rows > stream_properties(p.stream).max_grid_x) return PLUMB_UNSUPPORTED;
-  const TopKLaunch launch = top_k_launch(p);
-  if (launch.kept) {
-    return PLUMB_LAUNCH(top_k_per_row_prefill_kernel<true>, launch.shape, p.stream, p, launch.room);
-  }
-  return PLUMB_LAUNCH(top_k_per_row_prefill_kernel<false>, launch.shape, p.stream, p, launch.room);
+  if (p.logits_format == PLUMB_LOGITS_BF16) return launch_prefill_rows<std::uint16_t>(p);
+  return launch_prefill_rows<float>(p);
 }
 
 }  // namespace

@@ -46,8 +46,9 @@ constexpr plumb_numerics kTopKNumerics = {.product = PLUMB_F32,
                                           .index_order = PLUMB_INDICES_ASCENDING,
                                           .equal_keys = PLUMB_EQUAL_KEYS_LOWEST_INDEX};
 
-PLUMB_DEVICE inline void count_first_parts(const TopKRow& row, int tile, const TopKTile& bits,
-                                           TopKShared* shared) {
+template <class Logit>
+PLUMB_DEVICE inline void count_first_parts(const TopKRow<Logit>& row, int tile,
+                                           const TopKTile& bits, TopKShared* shared) {
   const std::uint32_t columns = columns_of(row, tile);
   PLUMB_UNROLL
   for (int i = 0; i < kTopKColumns; ++i) {
@@ -59,7 +60,8 @@ PLUMB_DEVICE inline void count_first_parts(const TopKRow& row, int tile, const T
 
 // Sorts a thread's columns of a tile by the interval, bit 4 j + i for column i of chunk j. Counts
 // the parts of the interval unless it is done.
-PLUMB_DEVICE inline TopKFlags flags_of(const TopKRow& row, int tile, const TopKTile& bits,
+template <class Logit>
+PLUMB_DEVICE inline TopKFlags flags_of(const TopKRow<Logit>& row, int tile, const TopKTile& bits,
                                        const TopKInterval& interval, TopKShared* shared) {
   const std::uint32_t columns = columns_of(row, tile);
   TopKFlags flags = {0, 0};
@@ -80,14 +82,18 @@ PLUMB_DEVICE inline TopKFlags flags_of(const TopKRow& row, int tile, const TopKT
 }
 
 // The column of a flag. `bit` has one bit set.
-PLUMB_DEVICE inline std::int32_t flagged_column(const TopKRow& row, int tile, std::uint32_t bit) {
+template <class Logit>
+PLUMB_DEVICE inline std::int32_t flagged_column(const TopKRow<Logit>& row, int tile,
+                                                std::uint32_t bit) {
   const int place = bit_count(bit - 1);
   return column_of(row, tile, place / kTopKChunk) + place % kTopKChunk;
 }
 
 // Sorts this thread's columns again that were inside the interval before it was narrowed.
-PLUMB_DEVICE inline void sort_again(const TopKRow& row, int tiles, const TopKFlagWords& words,
-                                    const TopKInterval& interval, TopKShared* shared) {
+template <class Logit>
+PLUMB_DEVICE inline void sort_again(const TopKRow<Logit>& row, int tiles,
+                                    const TopKFlagWords& words, const TopKInterval& interval,
+                                    TopKShared* shared) {
   for (int tile = 0; tile < tiles; ++tile) {
     const int word = tile * block_size() + thread_index();
     TopKFlags flags = {words.above[word], 0};
@@ -139,7 +145,8 @@ PLUMB_DEVICE inline TopKFlags gather_flags(const TopKFlagWords& words, int tile,
 // Writes the winners among `count` tiles from `tile` on, in ascending order. Their flags start at
 // word 0. If logits change between passes, because a wait for their producer is missing, the
 // selection is wrong, but nothing is written outside the row.
-PLUMB_DEVICE inline void write_winners(const TopKRow& row, int tile, int count,
+template <class Logit>
+PLUMB_DEVICE inline void write_winners(const TopKRow<Logit>& row, int tile, int count,
                                        const TopKFlagWords& words, const TopKInterval& interval,
                                        std::int32_t k, std::int32_t* indices, TopKCounts& before,
                                        TopKShared* shared) {
@@ -165,8 +172,8 @@ PLUMB_DEVICE inline void store_flags(const TopKFlags& flags, int tile, const Top
 
 // Sorts all columns by the part of the first pass that holds the k-th largest. Counts the parts of
 // that interval unless it is done. Flags are stored if there is room for them.
-template <bool kept>
-PLUMB_DEVICE inline TopKInterval sort_by_first_part(const TopKRow& row, int tiles, bool fits,
+template <bool kept, class Logit>
+PLUMB_DEVICE inline TopKInterval sort_by_first_part(const TopKRow<Logit>& row, int tiles, bool fits,
                                                     std::uint32_t k, const TopKFlagWords& words,
                                                     TopKShared* shared) {
   TopKTile bits;
@@ -200,9 +207,10 @@ inline std::size_t top_k_room_bytes(int block, const TopKRoom& room) {
 }
 
 // Selects from a row of more than k columns. `kept`: the row is one tile, in registers.
-template <bool kept>
-PLUMB_DEVICE inline void select_winners(const TopKRow& row, std::int32_t k, std::int32_t* indices,
-                                        const TopKRoom& room, TopKShared* shared) {
+template <bool kept, class Logit>
+PLUMB_DEVICE inline void select_winners(const TopKRow<Logit>& row, std::int32_t k,
+                                        std::int32_t* indices, const TopKRoom& room,
+                                        TopKShared* shared) {
   const int span = room.span;
   auto* const above = dynamic_shared<std::uint32_t>();
   const TopKFlagWords words = {above, above + span * block_size()};
@@ -239,8 +247,8 @@ PLUMB_DEVICE inline void select_winners(const TopKRow& row, std::int32_t k, std:
 }
 
 // Writes the k indices of one row. Every thread of the block calls it with the same arguments.
-template <bool kept>
-PLUMB_DEVICE inline void select_top_k(const TopKWindow& window, std::int32_t k,
+template <bool kept, class Logit>
+PLUMB_DEVICE inline void select_top_k(const TopKWindow<Logit>& window, std::int32_t k,
                                       std::int32_t* indices, const TopKRoom& room,
                                       TopKShared* shared) {
   if (window.length > k) return select_winners<kept>(top_k_row(window), k, indices, room, shared);
@@ -270,6 +278,11 @@ inline TopKRoom top_k_room(const Properties& device, int block, std::int64_t til
 template <class Params>
 bool legal_k(const Params& p) {
   return p.k >= 1 && p.k <= std::numeric_limits<std::int32_t>::max() && p.indices_row_stride >= p.k;
+}
+
+template <class Params>
+bool legal_format(const Params& p) {
+  return p.logits_format == PLUMB_LOGITS_F32 || p.logits_format == PLUMB_LOGITS_BF16;
 }
 
 struct TopKLaunch {

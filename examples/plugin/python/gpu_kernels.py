@@ -59,7 +59,8 @@ def select(logits, starts, ends, k, out):
     column = torch.arange(columns, device=logits.device)
     inside = (column >= starts[:, None]) & (column < ends[:, None])
     # Integer keys in the order -NaN < -inf < ... < -0 < +0 < ... < +NaN. Columns outside are below all of them.
-    bits = logits.contiguous().view(torch.int32)
+    # A bf16 number and its fp32 form have the same place in the order.
+    bits = logits.contiguous().to(torch.float32).view(torch.int32)
     keys = (bits ^ ((bits >> 31) & 0x7FFFFFFF)).to(torch.int64)
     keys = torch.where(inside, keys, -(1 << 40))
     best = keys.topk(min(k, columns), dim=1, sorted=False).indices - starts[:, None]

@@ -25,6 +25,8 @@ def rms_norm(x, weight, out, eps, rounding):
 )
 def top_k_per_row_decode(logits, seq_lens, indices, next_n, k, logits_column_stride):
     logits = logits[:, ::logits_column_stride]
+    if logits.dtype == np.uint16:
+        logits = float32(logits)
     for row in range(len(indices)):
         request, query = divmod(row, next_n)
         end = seq_lens[request, query] if seq_lens.shape[1] > 1 else max(0, seq_lens[request, 0] - next_n + query + 1)

@@ -23,10 +23,16 @@ typedef enum plumb_zero_order {
   PLUMB_ZEROS_EQUAL = 1    /* equal to +0, as numbers compare (torch.topk) */
 } plumb_zero_order;
 
+/* Format of the logits of both top_k_per_row ops. */
+typedef enum plumb_logits_format {
+  PLUMB_LOGITS_F32 = 0,
+  PLUMB_LOGITS_BF16 = 1 /* compared as they are: they are not rounded */
+} plumb_logits_format;
+
 /* Row-local indices of the k largest logits of [row_starts, row_ends)   [4.1, 4.2] */
 typedef struct plumb_top_k_per_row_prefill_params {
   int64_t struct_size;       /* of this structure, in bytes */
-  const float* logits;       /* fp32 [rows, columns] */
+  const void* logits;        /* logits_format [rows, columns] */
   const int32_t* row_starts; /* [rows], columns of logits */
   const int32_t* row_ends;   /* [rows] */
   int32_t* indices;          /* [rows, k]; -1 after the first min(k, length) */
@@ -37,13 +43,14 @@ typedef struct plumb_top_k_per_row_prefill_params {
   plumb_stream stream;
   plumb_nan_order nan_order;
   plumb_zero_order zeros;
+  plumb_logits_format logits_format;
 } plumb_top_k_per_row_prefill_params;
 
 /* Row-local indices of the k largest logits of [0, row_end), with ends from sequence lengths
  * [4.3] */
 typedef struct plumb_top_k_per_row_decode_params {
   int64_t struct_size;     /* of this structure, in bytes */
-  const float* logits;     /* fp32 [rows, columns] */
+  const void* logits;      /* logits_format [rows, columns] */
   const int32_t* seq_lens; /* [rows / next_n] if 1-D; [rows / next_n, next_n] if 2-D */
   int32_t* indices;        /* [rows, k] */
   int64_t rows, columns;
@@ -57,6 +64,7 @@ typedef struct plumb_top_k_per_row_decode_params {
   plumb_stream stream;
   plumb_nan_order nan_order;
   plumb_zero_order zeros;
+  plumb_logits_format logits_format;
 } plumb_top_k_per_row_decode_params;
 
 /* What a block with a NaN is among the candidate blocks. */

@@ -67,7 +67,8 @@ static void kernel(const void* arguments) {
     int32_t* out = p->indices + row * p->indices_row_stride;
     for (int64_t i = 0; i < p->k; ++i) out[i] = i < end ? (int32_t)i : -1;
     if (end <= p->k) continue;
-    select_row(p->logits + row * p->logits_row_stride, p->logits_column_stride, end, p->k, out,
+    const float* logits = (const float*)p->logits + row * p->logits_row_stride;
+    select_row(logits, p->logits_column_stride, end, p->k, out,
                PLUMB_FAULT == CHANGES_EQUAL_KEYS && odd);
     if (PLUMB_FAULT == CHANGES_ORDER && odd) reverse(out, p->k);
   }
@@ -75,6 +76,7 @@ static void kernel(const void* arguments) {
 
 static plumb_status launch(const void* params) {
   const plumb_top_k_per_row_decode_params* p = params;
+  if (p->logits_format != PLUMB_LOGITS_F32) return PLUMB_UNSUPPORTED;
   return host->launch(host->context, "top_k_kernel", &kernel, p, sizeof *p, p->stream);
 }
 

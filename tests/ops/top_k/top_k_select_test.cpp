@@ -28,15 +28,15 @@ namespace plumb::device::top_k_test_kernels {
 
 // Runs one block of any size on one row.
 template <bool kept>
-PLUMB_KERNEL void select_one(TopKWindow window, std::int32_t k, std::int32_t* indices,
+PLUMB_KERNEL void select_one(TopKWindow<float> window, std::int32_t k, std::int32_t* indices,
                              TopKRoom room) {
   PLUMB_SHARED(TopKShared, shared, 1);
   select_top_k<kept>(window, k, indices, room, shared);
 }
 
 // Launches select_one with one block. room.span == 0: shared memory for the flags of all tiles.
-plumb_status launch_select_one(int block, TopKRoom room, const TopKWindow& window, std::int32_t k,
-                               std::int32_t* indices, plumb_stream stream) {
+plumb_status launch_select_one(int block, TopKRoom room, const TopKWindow<float>& window,
+                               std::int32_t k, std::int32_t* indices, plumb_stream stream) {
   const std::int64_t tile = block * kTopKColumns;
   if (room.span == 0) {
     room.span = static_cast<int>((window.length + kTopKChunk + tile - 1) / tile);
