@@ -128,6 +128,75 @@ typedef struct plumb_compress_norm_rope_insert_params {
   const float* cache_scale; /* [1]: a code times this is the number; null unless layout ROWS_FP8 */
 } plumb_compress_norm_rope_insert_params;
 
+/* States of open groups in the online form of C128A, whose groups have 128 positions: [rows, 3 *
+ * head_dim] fp32. A state holds the largest score of each channel, then the sums of exp(score -
+ * largest), then the means of kv under these weights. A fresh state is -inf, 0, 0. */
+typedef struct plumb_online_states {
+  float* data;
+  int64_t row_stride; /* >= 3 * head_dim elements */
+  int64_t rows;
+} plumb_online_states;
+
+/* Compresses the tokens of a step in the online form [10.5]. The tokens of request r are the last
+ * ones of its sequence. A token at position p closes its group if p % 128 = 127; out then gets the
+ * mean of kv over the group. The state of the group that stays open goes to row write_rows[r]. No
+ * row is written for one request and read or written for another one. */
+typedef struct plumb_online_compress_params {
+  int64_t struct_size;            /* of this structure, in bytes */
+  const float* kv;                /* [tokens, head_dim] */
+  const float* score;             /* [tokens, head_dim], without ape */
+  const float* ape;               /* [128, head_dim], added to scores */
+  const int32_t* query_start_loc; /* [requests + 1], the first is 0 */
+  const int32_t* seq_lens;        /* [requests], tokens of the step included */
+  const int64_t* read_rows;       /* [requests]: of states; < 0: a fresh state */
+  const int64_t* write_rows;      /* [requests]: of states; < 0: nothing is stored */
+  plumb_online_states states;     /* updated in place */
+  float* out;                     /* [tokens, head_dim]; other tokens' rows stay unchanged */
+  int64_t tokens, requests;       /* tokens >= the last of query_start_loc */
+  int64_t head_dim;
+  int64_t kv_row_stride, score_row_stride;
+  int64_t out_row_stride;
+  plumb_stream stream;
+} plumb_online_compress_params;
+
+/* Stores the states that each accepted prefix of a verification step would leave [10.6]. Request r
+ * has the committed state in row request_rows[r], which is read only, and verify_tokens tokens. The
+ * state after token j (from 1) goes to row request_rows[r] + j * bank_rows, unless the token closes
+ * its group. */
+typedef struct plumb_online_compress_prefix_params {
+  int64_t struct_size;         /* of this structure, in bytes */
+  const float* kv;             /* [requests * verify_tokens, head_dim] */
+  const float* score;          /* [requests * verify_tokens, head_dim], without ape */
+  const float* ape;            /* [128, head_dim], added to scores */
+  const int32_t* seq_lens;     /* [requests], in front of the step; < 0: the request is skipped */
+  const int64_t* request_rows; /* [requests], distinct; outside [0, bank_rows): skipped */
+  plumb_online_states states;  /* updated in place; rows >= (verify_tokens + 1) * bank_rows */
+  int64_t requests;
+  int64_t verify_tokens; /* 1 to 8 */
+  int64_t head_dim;
+  int64_t bank_rows; /* from a row of a bank to that of the next bank */
+  int64_t kv_row_stride, score_row_stride;
+  plumb_stream stream;
+} plumb_online_compress_prefix_params;
+
+/* Copies the states of accepted prefixes to the committed rows [10.7]. Request r had
+ * pending_seq_lens[request_rows[r]] tokens in front of the verification and has seq_lens[r] now. If
+ * `accepted`, their difference clamped to [0, verify_tokens], is not 0 and the length plus
+ * `accepted` is no multiple of 128, row request_rows[r] gets the bits of row
+ * request_rows[r] + accepted * bank_rows. */
+typedef struct plumb_commit_online_states_params {
+  int64_t struct_size;             /* of this structure, in bytes */
+  const int32_t* seq_lens;         /* [requests]; < 0: the request is skipped */
+  const int64_t* request_rows;     /* [requests], distinct; outside [0, bank_rows): skipped */
+  const int64_t* pending_seq_lens; /* [bank_rows]; < 0: nothing to commit */
+  plumb_online_states states;      /* updated in place; rows >= (verify_tokens + 1) * bank_rows */
+  int64_t requests;
+  int64_t verify_tokens; /* 1 to 8 */
+  int64_t head_dim;
+  int64_t bank_rows; /* from a row of a bank to that of the next bank */
+  plumb_stream stream;
+} plumb_commit_online_states_params;
+
 #ifdef __cplusplus
 }
 #endif
