@@ -206,3 +206,110 @@ vllm_triton = compressed_writer("vllm_triton", "amax", "zero")
 sglang = compressed_writer("sglang", "amax", "untouched", hadamard="q_and_k", scale_form="fp32")
 deepseek = compressed_writer("deepseek", "amax", "zero", "norm")
 transformers_bf16 = compressed_writer("transformers_bf16", "amax", "zero", "every")
+
+
+# ---- the online form of C128A: states of open groups
+
+GROUP = 128
+
+
+def online_state(states, row, dim):
+    """Largest scores, sums and means of a row. None: there is no state."""
+    return None if row < 0 else np.split(np.array(states[row, : 3 * dim], np.float32), 3)
+
+
+def merge(state, other):
+    """The state of two parts of a group."""
+    if state is None:
+        return other
+    largest = np.maximum(state[0], other[0])
+    with np.errstate(under="ignore", over="ignore"):
+        a, b = state[1] * np.exp(state[0] - largest), other[1] * np.exp(other[0] - largest)
+        return largest, a + b, (state[2] * a + other[2] * b) / (a + b)
+
+
+def whole_segment(kv, scores):
+    """The state of consecutive tokens of a group, by a softmax over all of them and a place of padding, as SGLang has them.
+
+    The place has the lowest fp32 score, so that tokens with scores of -inf alone have a finite largest score.
+    """
+    lowest = np.finfo(np.float32).min
+    scores = np.vstack([scores, np.full((1, scores.shape[1]), lowest, np.float32)])
+    kv = np.vstack([kv, np.zeros((1, kv.shape[1]), np.float32)])
+    largest = scores.max(axis=0)
+    with np.errstate(under="ignore", over="ignore"):
+        weights = np.exp(scores - largest)
+    total = weights.sum(axis=0)
+    return largest, total, (weights * kv).sum(axis=0) / total
+
+
+def token_by_token(kv, scores):
+    state = None
+    for k, z in zip(kv, scores):
+        state = merge(state, (z, np.ones_like(z), k))
+    return state
+
+
+def halves(kv, scores):
+    """The two halves of the tokens, merged."""
+    middle = len(kv) // 2
+    return whole_segment(kv, scores) if middle == 0 else merge(halves(kv[:middle], scores[:middle]), halves(kv[middle:], scores[middle:]))
+
+
+def segments(begin, end, position):
+    """Yields (first token, token behind the last, position of the first) of each group."""
+    while begin < end:
+        count = min(end - begin, GROUP - position % GROUP)
+        yield begin, begin + count, position
+        begin, position = begin + count, position + count
+
+
+def online_compressor(name, segment_state):
+    @kernel("online_compress", name=name, platforms="sim-*", numerics={"chains": 1, "deterministic": 1})
+    def compress(kv, score, ape, query_start_loc, seq_lens, read_rows, write_rows, head_dim, states, out):
+        for request, (begin, end) in enumerate(zip(query_start_loc[:-1, 0], query_start_loc[1:, 0])):
+            state = None
+            for first, last, position in segments(int(begin), int(end), int(seq_lens[request, 0]) - int(end - begin)):
+                phase = position % GROUP
+                front = online_state(states, int(read_rows[request, 0]), head_dim) if phase else None
+                state = merge(front, segment_state(kv[first:last], score[first:last] + ape[phase : phase + last - first]))
+                if phase + last - first == GROUP:
+                    out[last - 1] = state[2]
+                    state = None
+            if state is not None and write_rows[request, 0] >= 0:
+                states[int(write_rows[request, 0]), : 3 * head_dim] = np.concatenate(state)
+
+    return compress
+
+
+online_prefill = online_compressor("online_prefill", whole_segment)
+online_decode = online_compressor("online_decode", token_by_token)
+online_tree = online_compressor("online_tree", halves)
+
+
+@kernel("online_compress_prefix", platforms="sim-*", numerics={"chains": 1, "deterministic": 1})
+def online_prefixes(kv, score, ape, seq_lens, request_rows, verify_tokens, bank_rows, head_dim, states):
+    for request, (length, row) in enumerate(zip(seq_lens[:, 0].astype(int), request_rows[:, 0].astype(int))):
+        if length < 0 or not 0 <= row < bank_rows:
+            continue
+        first = request * verify_tokens
+        for begin, end, position in segments(first, first + verify_tokens, length):
+            phase = position % GROUP
+            front = online_state(states, row, head_dim) if phase else None
+            for last in range(begin + 1, end + 1):
+                if phase + last - begin == GROUP:
+                    break
+                scores = score[begin:last] + ape[phase : phase + last - begin]
+                states[row + (last - first) * bank_rows, : 3 * head_dim] = np.concatenate(merge(front, whole_segment(kv[begin:last], scores)))
+
+
+@compressor("commit_online_states")
+def commit_states(seq_lens, request_rows, pending_seq_lens, verify_tokens, bank_rows, head_dim, states):
+    bits = states.view(np.uint32)
+    for length, row in zip(seq_lens[:, 0].astype(int), request_rows[:, 0].astype(int)):
+        if not 0 <= row < bank_rows or pending_seq_lens[row, 0] < 0:
+            continue
+        pending = int(pending_seq_lens[row, 0])
+        accepted = min(max(length - pending, 0), verify_tokens)
+        if accepted and (pending + accepted) % GROUP:
+            bits[row, : 3 * head_dim] = bits[row + accepted * bank_rows, : 3 * head_dim]
