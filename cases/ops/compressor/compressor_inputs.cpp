@@ -88,13 +88,18 @@ class StateNumbers {
       case 0: return random_bits(seed, at) % 2 ? 1e4 : -1e4;
       case 1: return 3;
       case 2: return value + (chosen ? 50 : 0);
-      case 3: return position % shape_.ratio == 1 ? -INFINITY : value;
+      case 3: return is_excluded(position, channel) ? -INFINITY : value;
       case 5: return 0;
       default: return value;
     }
   }
 
  private:
+  // One place of each group, which depends on the channel: each place of a window is such a place.
+  bool is_excluded(std::int64_t position, std::int64_t channel) const {
+    const std::int64_t ratio = shape_.ratio;
+    return ratio > 1 && position % ratio == channel % ratio;
+  }
   std::uint64_t place(std::int64_t position, std::int64_t channel) const {
     return static_cast<std::uint64_t>(position * shape_.width() + channel);
   }
