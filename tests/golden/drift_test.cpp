@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The size of a move: shares of a bound, rows and elements that moved, sketches.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <xxhash.h>
 
