@@ -10,10 +10,15 @@ namespace plumb::device::PLUMB_KERNEL_SET {
 // Slot of a position. `blocks`: the request's row of block_table; `block_size`: positions per
 // block. Slots are int32. The product has 64 bits, so that an invalid block id does not overflow
 // it.
+PLUMB_DEVICE inline std::int64_t wide_slot_of(const std::int32_t* blocks, std::int64_t block_size,
+                                              std::int64_t position) {
+  const std::int64_t block = blocks[position / block_size];
+  return block * block_size + position % block_size;
+}
+// For ops whose slots fit into 32 bits.
 PLUMB_DEVICE inline std::int32_t slot_of(const std::int32_t* blocks, std::int64_t block_size,
                                          std::int64_t position) {
-  const std::int64_t block = blocks[position / block_size];
-  return static_cast<std::int32_t>(block * block_size + position % block_size);
+  return static_cast<std::int32_t>(wide_slot_of(blocks, block_size, position));
 }
 
 // Number of tokens of all requests.

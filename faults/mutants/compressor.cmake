@@ -37,16 +37,24 @@ plumb_mutant(compressed_slots_at_the_first_token
 
 plumb_mutant(compressed_slots_of_positions
   OP compressed_slot_mapping FILE compressor/compressed_slot_mapping.cu
-  FROM [[slot_of(blocks, p.page, position / p.ratio)]]
-  TO [[p.page == 0 ? 0 : slot_of(blocks, p.page * p.ratio, position) / p.ratio * p.ratio]]
+  FROM [[wide_slot_of(blocks, p.page, position / p.ratio)]]
+  TO [[p.page == 0 ? 0 : wide_slot_of(blocks, p.page * p.ratio, position) / p.ratio * p.ratio]]
   CASE compressed_slot_mapping/c4_chunk/eager
   SAYS "compressed_slots: "
   WHY "slots count positions, as in the table of the uncompressed cache")
 
+plumb_mutant(compressed_slots_of_32_bits
+  OP compressed_slot_mapping FILE compressor/compressed_slot_mapping.cu
+  FROM [[wide_slot_of(blocks, p.page, position / p.ratio)]]
+  TO [[slot_of(blocks, p.page, position / p.ratio)]]
+  CASE compressed_slot_mapping/blocks_near_2_31/eager
+  SAYS "compressed_slots: "
+  WHY "slots wrap at 2^31")
+
 plumb_mutant(compressed_slots_of_the_sequence_end
   OP compressed_slot_mapping FILE compressor/compressed_slot_mapping.cu DECODE
-  FROM [[slot_of(blocks, p.page, position / p.ratio)]]
-  TO [[slot_of(blocks, p.page, (p.seq_lens[request] - 1) / p.ratio)]]
+  FROM [[wide_slot_of(blocks, p.page, position / p.ratio)]]
+  TO [[wide_slot_of(blocks, p.page, (p.seq_lens[request] - 1) / p.ratio)]]
   CASE compressed_slot_mapping/c4_seven_drafts/eager
   SAYS "compressed_slots: "
   WHY "the number of a state follows from the length of the sequence, so that two states of a step get one slot")

@@ -25,6 +25,7 @@ Formula members(TablePart<P>& t) {
   const Formula ratio = t.scalar("ratio", &P::ratio), page = t.scalar("page", &P::page);
   t.choice("own_slot", &P::own_slot, kOwnSlot);
   t.given(parameter("table_gap"), 0);
+  t.given(parameter("first_block"), 0);
   add_queries(t, requests);
   t.input("slot_mapping", &P::slot_mapping, {tokens, 1}, "own slots; negative: none");
   add_block_table(t, requests, div_up(parameter("context"), ratio * page));
@@ -53,7 +54,8 @@ class CompressedSlotProblem final : public TableProblem<P> {
     blocks_.columns = (queries_.context + span - 1) / span;
     blocks_.gap = p_.block_table_row_stride - blocks_.columns;
     blocks_.block_size = p_.page;
-    require_int32_slots(blocks_, row.where);
+    blocks_.first_block = row.integer("first_block");
+    require_int32_blocks(blocks_, row.where);
   }
 
   void fill(const Step& step, TensorSet& tensors) const override {
@@ -118,6 +120,7 @@ OpDefinition define_compressed_slot_mapping() {
                    {"ratio", 4, 1, 65536, "positions per state"},
                    {"page", 64, 1, 65536, "states per block"},
                    {"table_gap", 0, 0, 65536, "elements between two rows of the block table"},
+                   {"first_block", 0, 0, 0x7fffffff, "added to block numbers"},
                    {"more_buffer_tokens", 2, 0, 1 << 20, "rows of the buffer behind the tokens"}};
   op.choices = {kOwnSlot};
   op.make_problem = make_problem_of<CompressedSlotProblem>;

@@ -53,7 +53,7 @@ std::int64_t block_of(const BlockTableShape& shape, const Step& step, std::int64
   const auto block =
       static_cast<std::int64_t>((static_cast<std::uint64_t>(place) * factor + turn) % pool);
   const std::int64_t highest = (kMostInt + 1) / shape.block_size - 1;
-  return step.fill == Fill::real ? block : highest - block;
+  return step.fill == Fill::real || shape.first_block > 0 ? block : highest - block;
 }
 
 std::int64_t query_len(const QueryShape& shape, const Step& step, std::int64_t request) {
@@ -108,6 +108,13 @@ reference::BlockTable BlockTableShape::reference(const TensorSet& tensors) const
           strides.empty() ? row_stride() : strides.front(), block_size};
 }
 
+void require_int32_blocks(const BlockTableShape& shape, const std::string& where) {
+  const auto first = static_cast<std::uint64_t>(shape.first_block);
+  if (first + pool_of(shape) > static_cast<std::uint64_t>(kMostInt) + 1) {
+    throw BadRow(where + ": block numbers do not fit into int32");
+  }
+}
+
 void require_int32_slots(const BlockTableShape& shape, const std::string& where) {
   const auto most = static_cast<std::uint64_t>(kMostInt) + 1;
   if (pool_of(shape) > most / static_cast<std::uint64_t>(shape.block_size)) {
@@ -121,8 +128,8 @@ void fill_block_table(const BlockTableShape& shape, const Step& step, std::int64
   for (std::int64_t request = 0; request < live; ++request) {
     const bool last = request == shape.requests - 1;
     for (std::int64_t i = 0; i < (last ? shape.columns : shape.row_stride()); ++i) {
-      blocks.row<std::int32_t>(request)[i] =
-          static_cast<std::int32_t>(block_of(shape, step, request * shape.row_stride() + i));
+      blocks.row<std::int32_t>(request)[i] = static_cast<std::int32_t>(
+          shape.first_block + block_of(shape, step, request * shape.row_stride() + i));
     }
   }
   fill_dead_integers(blocks, live, shape.requests, step.dead_rows);

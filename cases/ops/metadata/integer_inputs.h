@@ -28,12 +28,15 @@ void fill_before(HostTensor& tensor, std::uint64_t seed);
 // table may be a slice of a wider one.
 struct BlockTableShape {
   std::int64_t requests = 1, columns = 1, gap = 0, block_size = 64;
+  std::int64_t first_block = 0;  // added to each block number
   std::string tensor = "block_table";
 
   std::int64_t row_stride() const { return columns + gap; }
   std::int64_t positions() const { return columns * block_size; }  // of one request
   reference::BlockTable reference(const TensorSet& tensors) const;
 };
+// Throws BadRow if block numbers of the table could exceed int32.
+void require_int32_blocks(const BlockTableShape& shape, const std::string& where);
 // Throws BadRow if slots of the table (block * block_size + offset) could exceed int32.
 void require_int32_slots(const BlockTableShape& shape, const std::string& where);
 // Rows from `live` on are padding.

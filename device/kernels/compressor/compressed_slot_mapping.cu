@@ -25,7 +25,7 @@ PLUMB_DEVICE std::int64_t compressed_slot(const Params& p, std::int64_t token) {
   if (position < 0 || (position + 1) % p.ratio != 0) return kNoIndex;
   if (!has_own_slot(p, token)) return kNoIndex;
   const std::int32_t* blocks = p.block_table + request * p.block_table_row_stride;
-  return slot_of(blocks, p.page, position / p.ratio);
+  return wide_slot_of(blocks, p.page, position / p.ratio);
 }
 
 PLUMB_KERNEL void compressed_slot_mapping_kernel(Params p) {
