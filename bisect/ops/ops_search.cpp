@@ -64,6 +64,11 @@ double error_of(const std::vector<float>& got, const std::vector<float>& right) 
   return size > 0 ? std::sqrt(difference / size) : difference > 0 ? INFINITY : 0;
 }
 
+// Nothing is known about steps that could not be judged.
+struct Skipped {
+  std::string why;
+};
+
 class Search {
  public:
   Search(const Ops& ops, const OpsQuestions& ask) : ops_(ops), ask_(ask) {}
@@ -85,7 +90,11 @@ class Search {
   const OpsAnswer& watch(const Ops& exchanged, const std::string& why) {
     const auto found = answers_.find(exchanged);
     if (found != answers_.end()) return found->second;
-    return answers_.emplace(exchanged, ask_.watch(exchanged, why)).first->second;
+    OpsAnswer answer = ask_.watch(exchanged, why);
+    if (!answer.skipped.empty()) {
+      throw Skipped{fmt::format("with {} replaced: {}", joined(exchanged), answer.skipped)};
+    }
+    return answers_.emplace(exchanged, std::move(answer)).first->second;
   }
   void note(const std::string& text) { ask_.note(text); }
 
@@ -246,7 +255,13 @@ class Search {
 
 }  // namespace
 
-OpsReport search_ops(const Ops& ops, const OpsQuestions& ask) { return Search(ops, ask).run(); }
+OpsReport search_ops(const Ops& ops, const OpsQuestions& ask) {
+  try {
+    return Search(ops, ask).run();
+  } catch (const Skipped& skipped) {
+    return {OpsReport::Conclusion::undecided, {}, {}, {}, skipped.why};
+  }
+}
 
 std::string text_of(const Finding& finding) {
   const std::string op = finding.op.empty() ? "" : ", " + finding.op;

@@ -70,6 +70,18 @@ Ops names(const OpsReport& report) {
   return all;
 }
 
+TEST(OpsSearch, StepsThatCouldNotBeJudgedAreNotTakenForClean) {
+  OpsQuestions ask;
+  ask.watch = [](const Ops& exchanged, const std::string&) -> OpsAnswer {
+    if (exchanged.empty()) return {{finding("a")}, "", ""};
+    return {{}, "", "it does not support a call of b"};
+  };
+  const OpsReport report = search_ops({"a", "b"}, ask);
+  EXPECT_EQ(report.kind, OpsReport::Conclusion::undecided);
+  EXPECT_EQ(report.why, "with a replaced: it does not support a call of b");
+  EXPECT_TRUE(report.culprits.empty());
+}
+
 TEST(OpsSearch, StepsThatAreRightPass) {
   Steps steps;
   EXPECT_EQ(steps.search().kind, OpsReport::Conclusion::passes);
