@@ -36,7 +36,7 @@ bool runs_as_listed(const RunArguments& arguments) {
 GoldenChecker* checker_of(const RunArguments& arguments) {
   const std::string folder = golden_folder(arguments);
   if (folder.empty()) return nullptr;
-  static GoldenChecker checker(folder, arguments.selection.plugin);
+  static GoldenChecker checker(folder, regen_options(arguments.selection, arguments.goldens));
   return &checker;
 }
 

@@ -86,6 +86,16 @@ TEST_F(PluginGolden, ACaseWithoutAResultIsNotStored) {
   expect_in(wrong.out, "the reference rejects 1 of 1 changes; nothing is written");
 }
 
+TEST_F(PluginGolden, WhatThePlugInDoesNotSupportIsCountedAndNoDrift) {
+  ASSERT_EQ(regenerate("right").code, 0);
+  const Finished checked =
+      run({"golden", "check", "--platform", "sim-sm90", "--plugin", plugin("right"), "--goldens",
+           path("goldens"), "--case", "rms_norm/v4_pro_hidden_twice/eager"});
+  EXPECT_EQ(checked.code, 0) << checked.out << checked.err;
+  EXPECT_EQ(checked.out.find("drift  "), std::string::npos) << checked.out;
+  expect_in(checked.out, "0 failures; 1 compared nothing: not supported, or no promise of");
+}
+
 TEST_F(PluginGolden, NeedAStoreOfTheirOwn) {
   const Words words{"golden", "check", "--platform", "sim-sm90", "--plugin", plugin("right")};
   expect_refused(words, "--plugin needs --goldens FOLDER");

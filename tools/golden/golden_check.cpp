@@ -5,8 +5,10 @@
 
 #include <filesystem>
 
+#include "process/shell.h"
 #include "tools/golden/step_golden.h"
 #include "tools/run/installed_files.h"
+#include "tools/selection.h"
 
 namespace plumb::tools {
 
@@ -14,6 +16,16 @@ std::string own_goldens() {
   const std::string installed = installed_files();
   const std::string folder = installed.empty() ? PLUMB_GOLDENS : installed + "/golden";
   return std::filesystem::is_directory(folder) ? folder : "";
+}
+
+std::string regen_options(const Selection& selection, const std::optional<std::string>& goldens) {
+  std::string text;
+  if (!selection.plugin.empty()) text += " --plugin " + process::shell_quoted(selection.plugin);
+  for (const std::string& file : selection.case_files) {
+    text += " --cases " + process::shell_quoted(file);
+  }
+  if (goldens) text += " --goldens " + process::shell_quoted(*goldens);
+  return text;
 }
 
 const golden::CaseGolden* GoldenChecker::find(const std::string& platform,
@@ -28,11 +40,9 @@ const golden::CaseGolden* GoldenChecker::find(const std::string& platform,
 golden::GoldenComparison GoldenChecker::missing(const std::string& platform,
                                                 const std::string& id) const {
   golden::GoldenComparison comparison{.agreement = golden::Agreement::failed};
-  const std::string of_plugin =
-      plugin_.empty() ? "" : fmt::format(" --plugin {} --goldens {}", plugin_, store_.folder());
   comparison.lines = {fmt::format(
       "golden: none for this case; plumb golden regen --platform {} --case {}{} --reason \"...\"",
-      platform, id, of_plugin)};
+      platform, id, regen_options_)};
   return comparison;
 }
 

@@ -29,15 +29,19 @@ std::string golden_folder_of(const GoldenArguments& arguments);
 // installed plumb, or is in a folder that cannot be written.
 std::string changed_golden_folder_of(const GoldenArguments& arguments);
 
+// Options of a command that names its store: " --plugin FILE --cases FILE --goldens FOLDER".
+struct Selection;
+std::string regen_options(const Selection& selection, const std::optional<std::string>& goldens);
+
 // Throws UsageError unless the reason for a changed golden is one line of text.
 void require_reason(const std::string& reason);
 
 // Thread-safe. Each file is read once.
 class GoldenChecker {
  public:
-  // `plugin`: path of the plug-in that is checked; "": plumb's own kernels.
-  explicit GoldenChecker(const std::string& folder, std::string plugin = "")
-      : store_(folder), plugin_(std::move(plugin)) {}
+  // `regen_options`: what `golden regen` needs to store a missing golden of this run.
+  explicit GoldenChecker(const std::string& folder, std::string regen_options = "")
+      : store_(folder), regen_options_(std::move(regen_options)) {}
 
   const golden::Store& store() const { return store_; }
   // Throws golden::GoldenError for an unusable file.
@@ -63,7 +67,7 @@ class GoldenChecker {
   golden::GoldenComparison missing(const std::string& platform, const std::string& id) const;
 
   golden::Store store_;
-  std::string plugin_;
+  std::string regen_options_;
   std::mutex mutex_;
   std::map<std::string, std::optional<golden::GoldenFile>> files_;
 };

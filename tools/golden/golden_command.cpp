@@ -271,7 +271,7 @@ namespace {
 
 // Counts of a platform's cases by the result of the comparison.
 struct Checked {
-  std::size_t cases = 0, same = 0, drifted = 0, near = 0, failed = 0;
+  std::size_t cases = 0, same = 0, drifted = 0, near = 0, failed = 0, without = 0;
 };
 
 void add(const cases::AnyCase& which, const std::string& platform,
@@ -281,7 +281,10 @@ void add(const cases::AnyCase& which, const std::string& platform,
   checked.drifted += comparison.agreement == Agreement::drifted;
   checked.near += comparison.agreement == Agreement::near_bound;
   checked.failed += comparison.agreement == Agreement::failed;
-  if (comparison.agreement == Agreement::same) return;
+  checked.without += comparison.agreement == Agreement::not_asked;
+  if (comparison.agreement == Agreement::same || comparison.agreement == Agreement::not_asked) {
+    return;
+  }
   const std::string_view word = comparison.agreement == Agreement::failed ? "FAIL" : "drift";
   put(fmt::format("{}  {}   {}\n", word, which.id(), platform));
   for (const std::string& line : comparison.lines) put("      " + line + "\n");
@@ -340,9 +343,13 @@ std::size_t check_platform(const SelectedAny& selected, const std::string& platf
     checked.failed += check_orphans(checker.store(), platform);
   }
   put(fmt::format(
-      "{}: {} cases: {} the same bits, {} drifted, {} of these near a bound; {} failures\n",
+      "{}: {} cases: {} the same bits, {} drifted, {} of these near a bound; {} failures{}\n",
       platform, checked.cases, checked.same, checked.drifted + checked.near, checked.near,
-      checked.failed));
+      checked.failed,
+      checked.without == 0 ? ""
+                           : fmt::format("; {} compared nothing: not supported, or no promise of "
+                                         "equal bits",
+                                         checked.without)));
   return checked.failed;
 }
 
@@ -350,7 +357,8 @@ std::size_t check_platform(const SelectedAny& selected, const std::string& platf
 
 int golden_check_command(const GoldenArguments& arguments) {
   const SelectedAny selected = selected_cases(arguments);
-  GoldenChecker checker(golden_folder_of(arguments), arguments.selection.plugin);
+  GoldenChecker checker(golden_folder_of(arguments),
+                        regen_options(arguments.selection, arguments.goldens));
   std::size_t failures = 0;
   for (const std::string& platform : selected.platforms) {
     if (!checker.store().has(platform)) {
