@@ -39,7 +39,8 @@ class UnfusedRow {
     if (!scores_) return constant(0, kMlaDim);
     const Tracked all = with_sinks(problem_, *scores_, numerics_);
     const Tracked weights = exp(rounded(all - nth_largest(all, 1, 0), numerics_.score));
-    // A weight is part of its sum. Without this limit, the errors of far scores have none.
+    // A weight is part of its sum, so p is at most 1. The quotient alone may have an error without
+    // a limit: errors of low scores can exceed the sum.
     const Tracked p = rounded(clamp(weights / sum(weights, 1), 0, 1), numerics_.score);
     return matmul(sliced(p, 1, 0, gathered_.count), sliced(*keys_, 1, 0, kMlaDim));
   }
