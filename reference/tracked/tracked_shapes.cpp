@@ -212,9 +212,9 @@ struct PartPlaces {
 
   // Copies the numbers `from` of a part. Does nothing if `from` is empty.
   void place(const std::vector<double>& from, std::vector<double>& whole) const {
-    auto to = whole.begin() + first;
+    std::int64_t to = first;
     for (auto run = from.begin(); run != from.end(); run += length, to += step) {
-      std::copy(run, run + length, to);
+      std::copy(run, run + length, whole.begin() + to);
     }
   }
 };

@@ -190,8 +190,8 @@ std::int64_t needed_state_blocks(const PartialStateShape& shape) {
 void fill_partial_states(const PartialStateShape& shape, const Step& step, TensorSet& tensors) {
   check_blocks(shape.blocks.blocks, needed_state_blocks(shape));
   HostTensor &states = tensors.at("states"), &table = tensors.at("block_table");
-  std::memset(states.bytes().data(), 0xff, states.bytes().size());
-  std::memset(table.bytes().data(), 0, table.bytes().size());
+  std::ranges::fill(states.bytes(), std::byte{0xff});
+  std::ranges::fill(table.bytes(), std::byte{0});
   auto* requests = tensors.at("token_to_req").data<std::int32_t>();
   auto* positions = tensors.at("positions").data<std::int64_t>();
   auto* slots = tensors.at("state_slot_mapping").data<std::int64_t>();

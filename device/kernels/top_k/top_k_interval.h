@@ -152,8 +152,9 @@ PLUMB_DEVICE inline void clear_parts(std::uint32_t* parts, int count) {
 // found.
 PLUMB_DEVICE inline std::uint32_t find_part(std::uint32_t wanted, TopKShared* shared) {
   const int vectors = (kTopKBins / TopKBits::kCount + block_size() - 1) / block_size();
-  const int first = thread_index() * vectors * TopKBits::kCount;
-  const int end = first + vectors * TopKBits::kCount;
+  const int begin = thread_index() * vectors * TopKBits::kCount;
+  const int end = begin + vectors * TopKBits::kCount;
+  const int first = begin < kTopKBins ? begin : kTopKBins;
   const int last = end < kTopKBins ? end : kTopKBins;
   std::uint32_t* const parts = shared->histogram + first;
   block_sync();
