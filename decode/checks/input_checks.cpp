@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <ranges>
 
 namespace plumb::cases {
 
@@ -14,9 +15,10 @@ constexpr const char* kInputs = "inputs";
 
 // Whether padding rows have slot -1, length 0 and no token   [10.4].
 bool is_padded_right(const device::decode::StepPlan& plan) {
+  // A plan has no slots for a cache that its model does not have.
   const auto behind = [](const auto& values, std::int64_t first, std::int64_t wanted) {
-    return std::all_of(values.begin() + first, values.end(),
-                       [&](auto value) { return std::int64_t{value} == wanted; });
+    return std::ranges::all_of(values | std::views::drop(first),
+                               [&](auto value) { return std::int64_t{value} == wanted; });
   };
   bool right = behind(plan.seq_lens, plan.live_requests, 0) &&
                behind(plan.state_lens, plan.live_tokens, 0) &&
