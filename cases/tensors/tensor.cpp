@@ -135,6 +135,8 @@ std::int64_t HostTensor::rows() const {
 std::int64_t HostTensor::columns() const { return spec_.shape.empty() ? 1 : spec_.shape.back(); }
 
 std::int64_t HostTensor::row_offset(std::int64_t row) const {
+  // No address may be formed behind the null pointer of an empty tensor.
+  if (bytes_->empty()) return 0;
   if (contiguous_) return row * columns();
   std::int64_t offset = 0;
   for (std::size_t i = spec_.shape.size(); i > 1; --i) {

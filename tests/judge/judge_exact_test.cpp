@@ -150,6 +150,8 @@ TEST(Tensor, NamesCoordinatesInEveryDimension) {
   EXPECT_EQ(tensor.rows(), 12);
   EXPECT_EQ(tensor.coordinates(7, 1), "[2, 1, 1]");
   EXPECT_EQ(tensor.row_offset(7), 14);
+  const HostTensor empty({.name = "none", .shape = {4, 0}, .strides = {769, 1}});
+  EXPECT_EQ(empty.row_offset(3), 0);
   const HostTensor scalar({.name = "count", .shape = {}});
   EXPECT_EQ(scalar.elements(), 1);
   EXPECT_EQ(scalar.coordinates(0, 0), "[]");
