@@ -18,19 +18,21 @@
 
 namespace plumb::tools {
 
+struct GoldenArguments;
+struct Selection;
+
 // Folder of the store of an installed plumb, else of the repository; "" if neither is there.
 std::string own_goldens();
 
 // Folder that the command line names, or plumb's own. Throws UsageError if there is none.
-struct GoldenArguments;
 std::string golden_folder_of(const GoldenArguments& arguments);
 
 // The same for a command that changes the store. Throws UsageError if the store is that of an
 // installed plumb, or is in a folder that cannot be written.
 std::string changed_golden_folder_of(const GoldenArguments& arguments);
 
-// Options of a command that names its store: " --plugin FILE --cases FILE --goldens FOLDER".
-struct Selection;
+// What `golden regen` needs to store results of the same cases and kernels in the same store, each
+// option after a space: " --plugin FILE --cases FILE --goldens FOLDER".
 std::string regen_options(const Selection& selection, const std::optional<std::string>& goldens);
 
 // Throws UsageError unless the reason for a changed golden is one line of text.
@@ -39,7 +41,7 @@ void require_reason(const std::string& reason);
 // Thread-safe. Each file is read once.
 class GoldenChecker {
  public:
-  // `regen_options`: what `golden regen` needs to store a missing golden of this run.
+  // `regen_options`: those of this run, for the line that says how to store a missing golden.
   explicit GoldenChecker(const std::string& folder, std::string regen_options = "")
       : store_(folder), regen_options_(std::move(regen_options)) {}
 
