@@ -88,6 +88,14 @@ TEST(CaseSubjects, TakeTheDefaultOfAValueForItsPlainest) {
   EXPECT_EQ(find(subject, "rms_eps_exponent")->plainest(), "6");
 }
 
+// A factor is no size: its least value is not the plainest.
+TEST(CaseSubjects, LeaveAFactorAtItsDefault) {
+  EXPECT_EQ(find(subject_of("hash_routing/v4_flash/eager", {}), "scale_permille")->words,
+            Texts{"1500"});
+  EXPECT_EQ(find(subject_of("hc_head/closed_gates/eager", {}), "rms_eps_exponent")->words,
+            Texts{"6"});
+}
+
 TEST(CaseSubjects, KnowOtherValuesOfWords) {
   const CaseSubject subject = subject_of("rms_norm/v4_pro_hidden/eager", {});
   EXPECT_EQ(find(subject, "rounding")->words, Texts{""});

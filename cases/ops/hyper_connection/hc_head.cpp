@@ -110,7 +110,7 @@ OpDefinition define_hc_head() {
   using namespace hc_head_cases;
   std::vector<Parameter> parameters = stream_parameters();
   parameters.insert(parameters.end(),
-                    {{"rms_eps_exponent", 6, 0, 30, "rms_eps is 10^-n; 0: none"},
+                    {{"rms_eps_exponent", 6, 0, 30, "rms_eps is 10^-n; 0: none", true},
                      {"hc_eps_exponent", 6, 0, 30, "hc_eps is 10^-n; 0: none", true}});
   return {{"hc_head",
            "gated sum of the four streams before the LM head",

@@ -146,14 +146,15 @@ std::optional<BiasKind> bias_named(const Row& row) {
 
 std::vector<Parameter> router_parameters(std::int64_t experts, std::int64_t topk,
                                          std::int64_t scale_permille) {
-  return {{"tokens", 5, 0, 1 << 20, "rows"},
-          {"experts", experts, 1, 1024, "columns of the logits"},
-          {"topk", topk, 1, 32, "experts per token"},
-          {"row_gap", 0, 0, 1 << 20, "elements between rows of the logits, guarded"},
-          {"bf16", 0, 0, 1, "1: bf16 logits"},
-          {"renormalize", 1, 0, 1, "1: weights add up to the scale"},
-          {"scale_permille", scale_permille, 1, 1 << 20, "routed scaling factor, in thousandths"},
-          kOutGap};
+  return {
+      {"tokens", 5, 0, 1 << 20, "rows"},
+      {"experts", experts, 1, 1024, "columns of the logits"},
+      {"topk", topk, 1, 32, "experts per token"},
+      {"row_gap", 0, 0, 1 << 20, "elements between rows of the logits, guarded"},
+      {"bf16", 0, 0, 1, "1: bf16 logits"},
+      {"renormalize", 1, 0, 1, "1: weights add up to the scale"},
+      {"scale_permille", scale_permille, 1, 1 << 20, "routed scaling factor, in thousandths", true},
+      kOutGap};
 }
 
 void RouterShape::read(const Row& row) {
