@@ -22,7 +22,8 @@ std::string kind_of(const nlohmann::json& failed_case);
 std::string look_of(const nlohmann::json& failed_case);
 
 // True if both patterns may come from the same defect. A factor may appear or vanish with the
-// values. Any other pattern must stay, and none may appear in a smaller case.
+// values, and looks like one wrong number if few numbers are expected. Any other pattern must stay,
+// and none may appear in a smaller case.
 bool look_alike(const std::string& one, const std::string& other);
 
 }  // namespace plumb::bisect

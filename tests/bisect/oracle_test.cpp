@@ -147,6 +147,10 @@ TEST(Signature, KnowsWhatWrongValuesLookLike) {
                  look("")));
   EXPECT_TRUE(look_alike(look("all rows from 3 on are wrong, none before"), look("")));
   EXPECT_FALSE(look_alike(look("each wrong row is 1.3 × the expected row"), rows));
+  const std::string number = look("every wrong element is 0.25 where 0.5 is expected");
+  EXPECT_TRUE(look_alike(look("each wrong row is 1.3 × the expected row"), number));
+  EXPECT_TRUE(look_alike(number, look("each wrong row is 1.3 × the expected row")));
+  EXPECT_FALSE(look_alike(number, look("")));
 }
 
 TEST(Signature, OfADecodeStepIsDetectorAndOp) {
