@@ -143,6 +143,9 @@ Said CaseSearch::said(const Candidate& candidate) const {
   if (one.verdict == Verdict::good) return {Seen::passes, "", one.seconds};
   if (one.verdict == Verdict::cannot_say) return {Seen::cannot_say, one.reason, one.seconds};
   if (one.kind != first_.kind) return {Seen::otherwise, one.kind, one.seconds};
+  if (is_mostly_right(first_.failed) && is_all_wrong(one.failed)) {
+    return {Seen::otherwise, "all rows are wrong", one.seconds};
+  }
   const std::string look = look_of(one.failed);
   if (look_alike(look, look_of(first_.failed))) return {Seen::same, "", one.seconds};
   return {Seen::otherwise, look.empty() ? "other wrong values" : look, one.seconds};

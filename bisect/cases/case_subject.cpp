@@ -99,7 +99,9 @@ CaseSubject::CaseSubject(cases::AnyCase which, const std::vector<cases::AnyCase>
   if (which.of_steps() != nullptr) describe_serving();
   if (const cases::Case* of_op = which.of_op()) {
     add_recorded_rows(*of_op);
-    const cases::TensorSet tensors = problem_of(*of_op, run_.platform)->make_tensors();
+    const auto problem = problem_of(*of_op, run_.platform);
+    has_rows_ = problem->capacity() > 0;
+    const cases::TensorSet tensors = problem->make_tensors();
     for (const cases::HostTensor& tensor : tensors.all()) {
       const bool is_result = tensor.spec().role == cases::Role::output && tensor.elements() > 0;
       if (is_result) columns_to_keep_[tensor.spec().name] = columns_to_keep(tensor);
@@ -248,8 +250,10 @@ bool CaseSubject::is_possible(const Candidate& candidate) const {
   }
 }
 
-// True if an output has lost all elements, or too many columns to tell one defect from another.
+// True if the launch has no work, or if an output has lost all elements, or too many columns to
+// tell one defect from another.
 bool CaseSubject::is_degenerate(const cases::Problem& problem) const {
+  if (has_rows_ && problem.capacity() == 0) return true;
   const cases::TensorSet tensors = problem.make_tensors();
   return std::ranges::any_of(tensors.all(), [&](const cases::HostTensor& tensor) {
     const auto least = columns_to_keep_.find(tensor.spec().name);

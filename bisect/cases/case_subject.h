@@ -53,6 +53,7 @@ class CaseSubject {
   Shrinkable subject_;
   Candidate start_;
   bool has_point_ = false;
+  bool has_rows_ = false;  // the original launch has work: so has every candidate
   // By name, for the outputs of an op that have elements at the start.
   std::map<std::string, std::int64_t> columns_to_keep_;
 };

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "cases/judge/line_kind.h"
 
@@ -21,6 +22,19 @@ std::string text(const json& object, const char* name) {
 const json* first(const json& object, const char* name) {
   const auto found = object.find(name);
   return found == object.end() || !found->is_array() || found->empty() ? nullptr : &found->front();
+}
+
+// The first wrong tensor of the first failure; nullptr if the failure is of another kind.
+const json* first_tensor(const json& failed_case) {
+  const json* failure = first(failed_case, "failures");
+  return failure == nullptr ? nullptr : first(*failure, "tensors");
+}
+
+// Wrong and compared rows of the first wrong tensor.
+std::pair<std::size_t, std::size_t> rows_of(const json& failed_case) {
+  const json* tensor = first_tensor(failed_case);
+  if (tensor == nullptr || !tensor->contains("wrong_rows")) return {0, 0};
+  return {(*tensor)["wrong_rows"].size(), tensor->value("rows_compared", std::size_t{0})};
 }
 
 // True for elements beyond their bound, a wrong norm or direction of a row, or a bias. One defect
@@ -62,14 +76,23 @@ std::string kind_of(const json& failed_case) {
 }
 
 std::string look_of(const json& failed_case) {
-  const json* failure = first(failed_case, "failures");
-  const json* tensor = failure != nullptr ? first(*failure, "tensors") : nullptr;
+  const json* tensor = first_tensor(failed_case);
   if (tensor == nullptr) return "";
   const std::string pattern = text(*tensor, "pattern");
   // "all rows from 3 on are wrong, none before" is a place, which changes with the size.
   const bool is_place =
       pattern.starts_with("all rows from ") || pattern.starts_with("only columns");
   return is_place ? "" : without_numbers(pattern);
+}
+
+bool is_mostly_right(const json& failed_case) {
+  const auto [wrong, compared] = rows_of(failed_case);
+  return wrong > 0 && 2 * wrong <= compared;
+}
+
+bool is_all_wrong(const json& failed_case) {
+  const auto [wrong, compared] = rows_of(failed_case);
+  return wrong > 0 && wrong == compared;
 }
 
 bool look_alike(const std::string& one, const std::string& other) {

@@ -26,4 +26,11 @@ std::string look_of(const nlohmann::json& failed_case);
 // and none may appear in a smaller case.
 bool look_alike(const std::string& one, const std::string& other);
 
+// True if at most half of the compared rows of the first wrong tensor are wrong. Then the right
+// rows belong to the look of the failure: if only the last row is wrong, a single row does not show
+// it.
+bool is_mostly_right(const nlohmann::json& failed_case);
+// True if all compared rows of the first wrong tensor are wrong.
+bool is_all_wrong(const nlohmann::json& failed_case);
+
 }  // namespace plumb::bisect

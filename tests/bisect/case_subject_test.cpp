@@ -96,6 +96,13 @@ TEST(CaseSubjects, LeaveAFactorAtItsDefault) {
             Texts{"6"});
 }
 
+// Padding rows alone are no work.
+TEST(CaseSubjects, KeepARowOfWork) {
+  const CaseSubject subject = subject_of("compressed_slot_mapping/long_buffer/eager", {});
+  EXPECT_TRUE(subject.is_possible(changed(subject.start(), "requests", "1")));
+  EXPECT_FALSE(subject.is_possible(changed(subject.start(), "requests", "0")));
+}
+
 TEST(CaseSubjects, KnowOtherValuesOfWords) {
   const CaseSubject subject = subject_of("rms_norm/v4_pro_hidden/eager", {});
   EXPECT_EQ(find(subject, "rounding")->words, Texts{""});

@@ -65,6 +65,18 @@ TEST_F(BisectCase, BringsAWrongKernelDownToOneRowAtTheTamestPoint) {
   EXPECT_EQ(run(again).code, 1);
 }
 
+// With a single row, a kernel that leaves out the last row looks like one that writes nothing.
+TEST_F(BisectCase, KeepsARightRowIfMostRowsAreRight) {
+  const Finished finished = bisect(
+      {"rms_norm/kv_latent_slice/eager", "--platform", "sim-sm90", "--plugin", plugin("last_row")});
+  ASSERT_EQ(finished.code, 0) << finished.out << finished.err;
+  EXPECT_EQ(report()["parameters"]["tokens"], "2");
+  EXPECT_EQ(report()["parameters"]["hidden"], "8");
+  EXPECT_NE(finished.out.find("tokens 2: with 1 it fails otherwise (all rows are wrong)"),
+            std::string::npos)
+      << finished.out;
+}
+
 // The number of jobs must not change the result.
 TEST_F(BisectCase, FindsTheSameWithOneJobAsWithMany) {
   std::vector<json> smallest;

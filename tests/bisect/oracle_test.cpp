@@ -153,6 +153,21 @@ TEST(Signature, KnowsWhatWrongValuesLookLike) {
   EXPECT_FALSE(look_alike(number, look("")));
 }
 
+TEST(Signature, KnowsWhichRowsAreWrong) {
+  const auto with_rows = [](const std::vector<int>& wrong, int compared) -> json {
+    return {{"failures",
+             {{{"tensors",
+                {{{"tensor", "out"}, {"wrong_rows", wrong}, {"rows_compared", compared}}}}}}}};
+  };
+  EXPECT_TRUE(is_mostly_right(with_rows({3}, 4)));
+  EXPECT_TRUE(is_mostly_right(with_rows({1}, 2)));
+  EXPECT_FALSE(is_mostly_right(with_rows({1, 2}, 3)));
+  EXPECT_FALSE(is_mostly_right(with_rows({}, 0)));
+  EXPECT_TRUE(is_all_wrong(with_rows({0, 1}, 2)));
+  EXPECT_FALSE(is_all_wrong(with_rows({1}, 2)));
+  EXPECT_FALSE(is_all_wrong(with_rows({}, 0)));
+}
+
 TEST(Signature, OfADecodeStepIsDetectorAndOp) {
   json step = failure("out", "x");
   step["findings"] = {{{"detector", "replay"}, {"op", "mhc_pre"}, {"step", 3}, {"text", "t"}}};
