@@ -49,6 +49,22 @@ std::vector<std::int64_t> values_in_rows(const std::vector<cases::AnyCase>& all,
   return {values.begin(), values.end()};
 }
 
+// A real of a row, as --set takes it; "" if the row leaves it to the op.
+std::string real_text(const cases::Row& row, std::string_view name) {
+  const auto found = row.reals.find(name);
+  return found == row.reals.end() ? "" : fmt::to_string(found->second);
+}
+
+std::vector<std::string> reals_in_rows(const std::vector<cases::AnyCase>& all, std::string_view op,
+                                       std::string_view name) {
+  std::set<std::string> values;
+  for (const cases::AnyCase& one : all) {
+    if (one.op() == op) values.insert(real_text(one.row(), name));
+  }
+  values.erase("");
+  return {values.begin(), values.end()};
+}
+
 std::unique_ptr<cases::Problem> problem_of(const cases::Case& which, const std::string& platform) {
   return which.op->make_problem(which.row, device::open_device(platform)->properties());
 }
@@ -56,6 +72,10 @@ std::unique_ptr<cases::Problem> problem_of(const cases::Case& which, const std::
 // True for a parameter that is 0 or 1, for example whether an optional tensor exists.
 bool is_switch(const cases::Parameter& parameter) {
   return parameter.least == 0 && parameter.most == 1;
+}
+
+bool is_real(const cases::RowSchema& schema, std::string_view name) {
+  return std::ranges::find(schema.reals, name) != schema.reals.end();
 }
 
 // With one column nearly all defects look alike.
@@ -160,6 +180,34 @@ void CaseSubject::add_row(const cases::AnyCase& which, const std::vector<cases::
     if (is_op) add_others(knob, texts(which.schema().values_of(word)));
     add(std::move(knob), value);
   }
+  if (!is_op) return;
+  add_strides(which);
+  add_reals(which, all);
+}
+
+// gap_, align_ and far_ parameters of strides. No schema lists them, and 0 stands for none.
+void CaseSubject::add_strides(const cases::AnyCase& which) {
+  for (const auto& [name, value] : which.row().integers) {
+    const auto& listed = which.schema().parameters;
+    if (std::ranges::find(listed, name, &cases::Parameter::name) != listed.end()) continue;
+    Knob knob{.name = name};
+    if (name.starts_with("far_")) knob.words = {"0", fmt::to_string(value)};
+    add(std::move(knob), fmt::to_string(value));
+  }
+}
+
+// Members of the C struct such as eps. The plainest value is that of the file.
+void CaseSubject::add_reals(const cases::AnyCase& which, const std::vector<cases::AnyCase>& all) {
+  const cases::Row& row = scenarios_.front().row();
+  for (const std::string_view name : which.schema().reals) {
+    if (start_.contains(std::string(name))) continue;  // set by the row's number of this name
+    const std::string value = real_text(which.row(), name);
+    Knob knob{.name = std::string(name), .words = {real_text(row, name)}};
+    if (value != knob.words.front()) knob.words.push_back(value);
+    add_others(knob, {"0", "1"});  // without a term, or without a factor
+    add_others(knob, reals_in_rows(all, which.op(), name));
+    add(std::move(knob), value);
+  }
 }
 
 void CaseSubject::take_point(const std::string& spec) {
@@ -190,6 +238,7 @@ cases::AnyCase CaseSubject::case_of(const Candidate& candidate) const {
   cases::AnyCase which = *found;
   for (const auto& [name, value] : candidate) {
     if (name == kScenario || name.starts_with("--") || name.starts_with(kPoint)) continue;
+    if (value.empty() && is_real(which.schema(), name)) continue;  // as in the file
     which.set_parameter(name, value);
   }
   return which;
@@ -305,7 +354,14 @@ Question CaseSubject::question(const Candidate& candidate) const {
   question.which = which.id();
   question.settings.clear();
   for (const auto& [name, value] : which.row().integers) {
-    if (row.integer(name) != value) question.settings.push_back(fmt::format("{}={}", name, value));
+    const auto in_file = row.integers.find(name);  // missing: a stride, which 0 leaves as it is
+    if ((in_file == row.integers.end() ? 0 : in_file->second) != value) {
+      question.settings.push_back(fmt::format("{}={}", name, value));
+    }
+  }
+  for (const auto& [name, value] : which.row().reals) {
+    const std::string text = real_text(which.row(), name);
+    if (real_text(row, name) != text) question.settings.push_back(name + "=" + text);
   }
   for (const auto& [name, value] : which.row().words) {
     if (row.word(name) != value) question.settings.push_back(name + "=" + value);

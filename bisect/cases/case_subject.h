@@ -44,6 +44,8 @@ class CaseSubject {
   void describe_serving();
   bool is_degenerate(const cases::Problem& problem) const;
   void add_recorded_rows(const cases::Case& which);
+  void add_strides(const cases::AnyCase& which);
+  void add_reals(const cases::AnyCase& which, const std::vector<cases::AnyCase>& all);
   void add_row(const cases::AnyCase& which, const std::vector<cases::AnyCase>& all);
   void add_scenarios(const cases::AnyCase& which, const std::vector<cases::AnyCase>& all);
   void add(Knob knob, std::string value);

@@ -96,6 +96,37 @@ TEST(CaseSubjects, LeaveAFactorAtItsDefault) {
             Texts{"6"});
 }
 
+TEST(CaseSubjects, ChangeReals) {
+  const CaseSubject subject = subject_of("rms_norm/v4_pro_hidden/eager", {"eps=0.5"});
+  EXPECT_EQ(subject.question(subject.start()).settings, Texts{"eps=0.5"});
+  const Knob& eps = *find(subject, "eps");
+  EXPECT_EQ(eps.words, (Texts{"", "0.5"}));
+  EXPECT_NE(std::ranges::find(eps.others, "0"), eps.others.end());
+  EXPECT_TRUE(subject.question(changed(subject.start(), "eps", "")).settings.empty());
+  EXPECT_EQ(subject.question(changed(subject.start(), "eps", "0")).settings, Texts{"eps=0"});
+  // post_mult is a number of the row, and a real of the launch that follows from it.
+  EXPECT_EQ(find(subject_of("mhc_pre/one_token/eager", {}), "post_mult")->words, Texts{"2"});
+  // A row of the file that has its own eps.
+  const CaseSubject other = subject_of("rms_norm/random_9/eager", {});
+  EXPECT_EQ(find(other, "eps")->words, Texts{"0.001"});
+  EXPECT_TRUE(other.question(other.start()).settings.empty());
+}
+
+TEST(CaseSubjects, ChangeStrides) {
+  const CaseSubject subject =
+      subject_of("rms_norm/v4_pro_hidden/eager", {"gap_x_row_stride=64", "far_out_row_stride=31"});
+  EXPECT_EQ(subject.question(subject.start()).settings,
+            (Texts{"far_out_row_stride=31", "gap_x_row_stride=64"}));
+  EXPECT_EQ(find(subject, "gap_x_row_stride")->plainest(), "0");
+  EXPECT_EQ(find(subject, "far_out_row_stride")->words, (Texts{"0", "31"}));
+  const Candidate dense = changed(subject.start(), "far_out_row_stride", "0");
+  EXPECT_EQ(subject.question(dense).settings, Texts{"gap_x_row_stride=64"});
+  // A stride that the file widens.
+  const CaseSubject other = subject_of("rms_norm/random_8/eager", {});
+  const Candidate narrow = changed(other.start(), "gap_x_row_stride", "0");
+  EXPECT_EQ(other.question(narrow).settings, Texts{"gap_x_row_stride=0"});
+}
+
 // Padding rows alone are no work.
 TEST(CaseSubjects, KeepARowOfWork) {
   const CaseSubject subject = subject_of("compressed_slot_mapping/long_buffer/eager", {});

@@ -77,6 +77,14 @@ TEST_F(BisectCase, KeepsARightRowIfMostRowsAreRight) {
       << finished.out;
 }
 
+TEST_F(BisectCase, NamesAnEpsThatTheKernelIgnores) {
+  const Finished finished = bisect({"rms_norm/v4_pro_hidden/eager", "--platform", "sim-sm90",
+                                    "--plugin", plugin("ignores_eps"), "--set", "eps=0.5"});
+  ASSERT_EQ(finished.code, 0) << finished.out << finished.err;
+  EXPECT_NE(finished.out.find("    eps 0.5: with default it passes"), std::string::npos)
+      << finished.out;
+}
+
 // The number of jobs must not change the result.
 TEST_F(BisectCase, FindsTheSameWithOneJobAsWithMany) {
   std::vector<json> smallest;

@@ -54,6 +54,7 @@
 #define KEEPS_ARGUMENTS 34    /* launches with the pointers of the first call */
 #define OTHER_BITS 35         /* right: the error is one that its numerics permit */
 #define LAST_ROW 36           /* is not written */
+#define IGNORES_EPS 37
 
 static const plumb_host* host;
 static volatile int* volatile near_null = (volatile int*)16;
@@ -105,7 +106,7 @@ static void norm_row(const uint16_t* x, const uint16_t* weight, uint16_t* out, i
   float sum = 0;
   for (int64_t i = 0; i < hidden; ++i) sum += from_bf16(x[i]) * from_bf16(x[i]);
   if (PLUMB_FAULT == OTHER_BITS) sum *= 1 + 0x1p-19f;
-  const float scale = 1 / sqrtf(sum / (float)hidden + eps);
+  const float scale = 1 / sqrtf(sum / (float)hidden + (PLUMB_FAULT == IGNORES_EPS ? 0 : eps));
   for (int64_t i = 0; i < hidden; ++i) {
     const int ignores = ignores_weight() || (PLUMB_FAULT == FORKS && hidden > 1);
     const float w = weight && !ignores ? from_bf16(weight[i]) : 1;
