@@ -99,6 +99,16 @@ void add_others(Knob& knob, const std::vector<std::string>& values) {
   }
 }
 
+// The values of a word that differ from leaving it out. A choice that is left out has its first
+// value.
+std::vector<std::string> other_values(const cases::RowSchema& schema, std::string_view word) {
+  std::vector<std::string> values = texts(schema.values_of(word));
+  const bool is_choice =
+      std::ranges::find(schema.choices, word, &cases::ContractChoice::name) != schema.choices.end();
+  if (is_choice && !values.empty()) values.erase(values.begin());
+  return values;
+}
+
 // Number of columns that a tensor of this shape has to keep; 1 if it is a list.
 std::int64_t columns_to_keep(const cases::HostTensor& tensor) {
   return tensor.spec().shape.size() < 2 ? 1 : std::min(tensor.columns(), kFew);
@@ -177,7 +187,7 @@ void CaseSubject::add_row(const cases::AnyCase& which, const std::vector<cases::
   for (const std::string_view word : which.schema().words()) {
     const std::string value(which.row().word(word));
     Knob knob{.name = std::string(word), .words = default_and(value)};
-    if (is_op) add_others(knob, texts(which.schema().values_of(word)));
+    if (is_op) add_others(knob, other_values(which.schema(), word));
     add(std::move(knob), value);
   }
   if (!is_op) return;

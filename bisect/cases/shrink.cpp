@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "bisect/cases/neighbours.h"
 #include "bisect/cases/smaller_values.h"
 #include "bisect/search/minimal_part.h"
 #include "cases/tensors/sort_by.h"
@@ -21,8 +22,6 @@ constexpr int kSeeds = 3;
 // Size limit (such as requests times steps) up to which a first pass tries smaller sizes, and up to
 // which other seeds are tried.
 constexpr double kSmall = 12;
-// Number of values of a parameter that are tried until one has a verdict.
-constexpr int kTriesForAVerdict = 4;
 
 class Shrinker {
  public:
@@ -36,8 +35,8 @@ class Shrinker {
     settle();
     keep_less();
     settle();
-    Shrunk shrunk{.smallest = now_, .neighbours = neighbours()};
-    find_needed_plain(shrunk);
+    Shrunk shrunk{.smallest = now_};
+    find_neighbours(shrunk, start_, subject_, prober_);
     shrunk.complete = !prober_.out_of_time();
     return shrunk;
   }
@@ -244,78 +243,6 @@ class Shrinker {
     return now_ != before;
   }
 
-  // Plainer values of a parameter than now, the nearest first; empty if it has the plainest.
-  std::vector<std::string> plainer_than_now(const Knob& one) const {
-    const std::string& value = now_.at(one.name);
-    std::vector<std::string> plainer;
-    if (value == one.plainest()) return plainer;
-    if (!one.is_number()) {
-      plainer.assign(one.words.begin(), std::find(one.words.begin(), one.words.end(), value));
-    } else {
-      const auto is_possible = [&](std::int64_t number) {
-        return prober_.is_possible(with(one.name, fmt::to_string(number)));
-      };
-      for (const std::int64_t number :
-           values_between(one.least - 1, number_of(value), one.worth_a_try, is_possible)) {
-        plainer.push_back(fmt::to_string(number));
-      }
-    }
-    std::reverse(plainer.begin(), plainer.end());
-    return plainer;
-  }
-
-  // The smallest case with the first of these values of a parameter that has a verdict.
-  std::optional<Neighbour> first_with_verdict(const std::string& name,
-                                              const std::vector<std::string>& values,
-                                              const std::string& why) {
-    int tries = 0;
-    for (const std::string& value : values) {
-      const Candidate candidate = with(name, value);
-      if (!prober_.is_possible(candidate)) continue;
-      if (tries++ == kTriesForAVerdict) break;
-      const Said said = prober_.ask(candidate, why);
-      if (said.seen != Seen::cannot_say) return Neighbour{name, value, candidate, said};
-    }
-    return std::nullopt;
-  }
-
-  std::vector<Neighbour> neighbours() {
-    std::vector<Neighbour> all;
-    const auto add = [&](const std::string& name, const std::vector<std::string>& values) {
-      auto found = first_with_verdict(name, values, "next to the smallest case: another " + name);
-      if (found && found->said.seen != Seen::same) all.push_back(std::move(*found));
-    };
-    for (const Knob& one : subject_.knobs) {
-      if (one.name != subject_.seed) add(one.name, plainer_than_now(one));
-    }
-    for (const KeepKnob& list : subject_.keeps) {
-      if (!now_.at(list.name).empty()) add(list.name, {""});
-    }
-    return all;
-  }
-
-  // For parameters with their plainest value: does the case pass with another one? The first value
-  // is asked first. A parameter whose first value fails does not matter.
-  void find_needed_plain(Shrunk& shrunk) {
-    for (const Knob& one : subject_.knobs) {
-      if (one.name == subject_.seed || now_.at(one.name) != one.plainest()) continue;
-      std::vector<std::string> values = one.less_plain();
-      const std::string& first = start_.at(one.name);
-      if (first != one.plainest()) {
-        std::erase(values, first);
-        values.insert(values.begin(), first);
-      }
-      auto found = first_with_verdict(one.name, values,
-                                      "at its plainest value: does " + one.name + " matter?");
-      if (!found) continue;
-      if (found->said.seen == Seen::passes) {
-        shrunk.needed_plain.push_back(std::move(*found));
-      } else if (found->said.seen == Seen::same && found->value == first) {
-        shrunk.irrelevant.push_back(one.name);
-      }
-    }
-  }
-
   const Candidate start_;
   Candidate now_;  // the smallest case known to fail
   bool tried_seeds_ = false;
@@ -337,15 +264,8 @@ double share_left(const Neighbour& neighbour, const Candidate& smallest) {
 std::string Knob::plainest() const { return is_number() ? fmt::to_string(least) : words.front(); }
 
 std::vector<std::string> Knob::less_plain() const {
-  if (!is_number()) {
-    std::vector<std::string> values(words.begin() + 1, words.end());
-    values.insert(values.end(), others.begin(), others.end());
-    return values;
-  }
-  std::vector<std::string> values;
-  for (const std::int64_t number : worth_a_try) {
-    if (number > least) values.push_back(fmt::to_string(number));
-  }
+  std::vector<std::string> values(words.begin() + 1, words.end());
+  values.insert(values.end(), others.begin(), others.end());
   return values;
 }
 

@@ -27,7 +27,7 @@ struct Knob {
 
   bool is_number() const { return words.empty(); }
   std::string plainest() const;
-  // Values that are less plain than the plainest, in the order in which they are tried.
+  // Words that are less plain than the plainest, in the order in which they are tried.
   std::vector<std::string> less_plain() const;
 };
 
@@ -49,7 +49,8 @@ struct Shrinkable {
   std::optional<Candidate> guess = {};  // a smaller case that probably fails
 };
 
-// The smallest case with one parameter changed.
+// The smallest case with one parameter changed. If no plainer value of it is possible alone, the
+// candidate also has the plainest value of one other parameter.
 struct Neighbour {
   std::string knob, value;
   Candidate candidate;
@@ -61,7 +62,8 @@ struct Shrunk {
   // One step plainer, for each parameter that is not plainest; and each list of kept parts, with
   // all parts. Those without a verdict, and those that fail alike, are left out.
   std::vector<Neighbour> neighbours;
-  // Neighbours that pass because a parameter is no longer at its plainest value.
+  // Neighbours that pass because a parameter is less plain. Its value in the smallest case is the
+  // plainest that is possible.
   std::vector<Neighbour> needed_plain;
   // The passing neighbour whose parameter changed least, a plainer one if there is one; nullptr:
   // none passes.

@@ -64,6 +64,27 @@ std::vector<std::int64_t> single_steps(std::int64_t least, std::int64_t value,
   return steps;
 }
 
+std::vector<std::int64_t> larger_values(std::int64_t value,
+                                        const std::vector<std::int64_t>& worth_a_try,
+                                        const IsPossible& is_possible) {
+  constexpr std::int64_t kFar = 64;  // possible values may be far apart
+  std::vector<std::int64_t> larger;
+  const auto add_first_of = [&](const std::vector<std::int64_t>& numbers) {
+    for (const std::int64_t number : numbers) {
+      if (number <= value || !is_possible(number)) continue;
+      if (std::ranges::find(larger, number) == larger.end()) larger.push_back(number);
+      return;
+    }
+  };
+  std::vector<std::int64_t> near, powers;
+  for (std::int64_t i = 1; i <= kFar; ++i) near.push_back(value + i);
+  for (std::int64_t power = 1; power <= 2 * value; power *= 2) powers.push_back(power);
+  add_first_of(near);
+  add_first_of(powers);
+  add_first_of(worth_a_try);
+  return larger;
+}
+
 std::vector<std::int64_t> rungs(std::int64_t least, std::int64_t value) {
   std::set<std::int64_t> values{value};
   for (std::int64_t power = 1; power < value; power *= 2) values.insert(power);

@@ -27,6 +27,11 @@ std::vector<std::int64_t> thirds_of(const std::vector<std::int64_t>& values);
 // The first possible values from `least` up, and the last ones below `value`.
 std::vector<std::int64_t> single_steps(std::int64_t least, std::int64_t value,
                                        const IsPossible& is_possible);
+// A few possible values above `value`: the next one, the next power of two, and the least one of
+// `worth_a_try`.
+std::vector<std::int64_t> larger_values(std::int64_t value,
+                                        const std::vector<std::int64_t>& worth_a_try,
+                                        const IsPossible& is_possible);
 // 1, 2, 3, 4, 8, 16, ... from `least` up to `value`.
 std::vector<std::int64_t> rungs(std::int64_t least, std::int64_t value);
 

@@ -134,6 +134,12 @@ TEST(CaseSubjects, KeepARowOfWork) {
   EXPECT_FALSE(subject.is_possible(changed(subject.start(), "requests", "0")));
 }
 
+// Leaving out a choice is its first value, which is not asked again.
+TEST(CaseSubjects, KnowOtherValuesOfChoices) {
+  const CaseSubject subject = subject_of("rms_norm/v4_pro_hidden/eager", {});
+  EXPECT_EQ(find(subject, "rounding")->others, Texts{"twice"});
+}
+
 TEST(CaseSubjects, KnowOtherValuesOfWords) {
   const CaseSubject subject = subject_of("rms_norm/v4_pro_hidden/eager", {});
   EXPECT_EQ(find(subject, "rounding")->words, Texts{""});

@@ -124,6 +124,63 @@ TEST(Shrinking, NamesPlainValuesThatTheFailureNeeds) {
   EXPECT_EQ(shrunk.passing()->knob, "tokens");
 }
 
+// The failure needs another value than 0, and the first values asked are others too.
+TEST(Shrinking, AsksSeveralValuesUntilOnePasses) {
+  Shrinkable subject{
+      .knobs = {{.name = "eps", .words = {"1e-6"}, .others = {"0.5", "0.1", "0"}},
+                {.name = "order", .words = {"forward"}, .others = {"reverse", "random"}}}};
+  Bench bench{[](const Candidate& one) { return one.at("eps") != "0"; }};
+  const Shrunk shrunk = bench.shrink({{"eps", "1e-6"}, {"order", "forward"}}, subject);
+  ASSERT_EQ(shrunk.needed_plain.size(), 1u);
+  EXPECT_EQ(shrunk.needed_plain[0].knob, "eps");
+  EXPECT_EQ(shrunk.needed_plain[0].value, "0");
+}
+
+// Columns that are no multiple of 8 fail. Below 17 columns there is no case, so that only more
+// columns can pass.
+TEST(Shrinking, AsksLargerNumbersWhereNoSmallerOneIsPossible) {
+  Shrinkable subject{.knobs = {{.name = "columns", .least = 1}, {.name = "b", .least = 0}}};
+  Bench bench{[](const Candidate& one) { return at(one, "columns") % 8 != 0; }};
+  bench.is_possible = [](const Candidate& one) { return at(one, "columns") >= 17; };
+  const Shrunk shrunk = bench.shrink({{"columns", "300"}, {"b", "3"}}, subject);
+  EXPECT_EQ(shrunk.smallest, (Candidate{{"columns", "17"}, {"b", "0"}}));
+  ASSERT_EQ(shrunk.needed_plain.size(), 1u);
+  EXPECT_EQ(shrunk.needed_plain[0].knob, "columns");
+  EXPECT_EQ(shrunk.needed_plain[0].value, "32");
+  EXPECT_EQ(shrunk.irrelevant, std::vector<std::string>{"b"});
+}
+
+// One rank of two is no case with rank 1: the number of ranks becomes smaller together with it.
+TEST(Shrinking, ChangesParametersTogetherThatAreTiedToEachOther) {
+  Shrinkable subject{.knobs = {{.name = "ranks", .least = 1}, {.name = "rank", .least = 0}}};
+  Prober prober(
+      {.ask = [](const Candidate& one) -> Said {
+         if (at(one, "rank") == 1) return {Seen::same, "", 0};
+         return {at(one, "ranks") > 1 ? Seen::otherwise : Seen::passes, "", 0};
+       },
+       .is_possible = [](const Candidate& one) { return at(one, "rank") < at(one, "ranks"); }});
+  const Shrunk shrunk = bisect::shrink({{"ranks", "8"}, {"rank", "1"}}, subject, prober);
+  EXPECT_EQ(shrunk.smallest, (Candidate{{"ranks", "2"}, {"rank", "1"}}));
+  ASSERT_EQ(shrunk.neighbours.size(), 2u);
+  EXPECT_EQ(shrunk.neighbours[0].knob, "ranks");
+  EXPECT_EQ(shrunk.neighbours[0].candidate, (Candidate{{"ranks", "1"}, {"rank", "0"}}));
+  EXPECT_EQ(shrunk.neighbours[1].knob, "rank");
+}
+
+// 8 columns need pages of 1, with which every number of columns passes.
+TEST(Shrinking, DoesNotNameAParameterForTheEffectOfAnother) {
+  Shrinkable subject{.knobs = {{.name = "columns", .least = 8}, {.name = "page", .least = 1}}};
+  Bench bench{[](const Candidate& one) { return at(one, "page") == 32; }};
+  bench.is_possible = [](const Candidate& one) {
+    return at(one, "columns") >= 16 || at(one, "page") == 1;
+  };
+  const Shrunk shrunk = bench.shrink({{"columns", "64"}, {"page", "32"}}, subject);
+  EXPECT_EQ(shrunk.smallest, (Candidate{{"columns", "16"}, {"page", "32"}}));
+  ASSERT_EQ(shrunk.neighbours.size(), 1u);
+  EXPECT_EQ(shrunk.neighbours[0].knob, "page");
+  EXPECT_EQ(shrunk.irrelevant, std::vector<std::string>{"columns"});
+}
+
 // 4 and 3 cannot be run: the verdict next to 5 is that of 2.
 TEST(Shrinking, LeavesOutNeighboursWithoutAVerdict) {
   Shrinkable subject{.knobs = {{.name = "a", .least = 1}, {.name = "w", .words = {"x", "y"}}}};
@@ -301,6 +358,8 @@ TEST(SmallerValues, AreAllOfANarrowRangeAndSomeOfAWideOne) {
   EXPECT_EQ(rungs(1, 20), (std::vector<std::int64_t>{1, 2, 3, 4, 8, 16, 20}));
   EXPECT_EQ(single_steps(1, 20, any), (std::vector<std::int64_t>{1, 2, 3, 4, 5, 6, 18, 19}));
   EXPECT_EQ(single_steps(1, 3, any), (std::vector<std::int64_t>{1, 2}));
+  EXPECT_EQ(larger_values(17, {9, 100, 300}, any), (std::vector<std::int64_t>{18, 32, 100}));
+  EXPECT_EQ(larger_values(0, {}, any), (std::vector<std::int64_t>{1}));
   EXPECT_THROW(number_of("7x"), std::invalid_argument);
 }
 

@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <thread>
 
 #include "bisect/cases/case_search.h"
@@ -82,14 +84,27 @@ std::vector<Neighbour> what_matters(const bisect::Shrunk& shrunk) {
   return all;
 }
 
+std::string shown(const std::string& value) { return value.empty() ? "default" : value; }
+
+// The other parameters that a neighbour changes.
+std::map<std::string, std::string> changed_too(const Neighbour& one, const bisect::Shrunk& shrunk) {
+  std::map<std::string, std::string> changed;
+  for (const auto& [name, value] : one.candidate) {
+    if (name != one.knob && value != shrunk.smallest.at(name)) changed[name] = value;
+  }
+  return changed;
+}
+
 std::string neighbours_text(const bisect::Shrunk& shrunk) {
-  const auto shown = [](const std::string& value) { return value.empty() ? "default" : value; };
   std::string text;
   for (const Neighbour& one : what_matters(shrunk)) {
-    text +=
-        fmt::format("    {} {}: with {} it {}{}\n", one.knob, shown(shrunk.smallest.at(one.knob)),
-                    shown(one.value), name_of(one.said.seen),
-                    one.said.reason.empty() ? "" : " (" + one.said.reason + ")");
+    text += fmt::format("    {} {}: with {}", one.knob, shown(shrunk.smallest.at(one.knob)),
+                        shown(one.value));
+    for (const auto& [name, value] : changed_too(one, shrunk)) {
+      text += fmt::format(" and {} {}", name, shown(value));
+    }
+    text += fmt::format(" it {}{}\n", name_of(one.said.seen),
+                        one.said.reason.empty() ? "" : " (" + one.said.reason + ")");
   }
   return text.empty() ? "    nothing: no other value of a parameter passes\n" : text;
 }
@@ -113,11 +128,14 @@ std::string report_text(const CaseSearchResult& result) {
   return text + fmt::format("\n{} runs in {:.1f} s\n", result.probes, result.seconds);
 }
 
-ordered_json to_json(const Neighbour& one) {
-  return {{"parameter", one.knob},
-          {"value", one.value},
-          {"verdict", name_of(one.said.seen)},
-          {"reason", one.said.reason}};
+ordered_json to_json(const Neighbour& one, const bisect::Shrunk& shrunk) {
+  ordered_json json{{"parameter", one.knob},
+                    {"value", one.value},
+                    {"verdict", name_of(one.said.seen)},
+                    {"reason", one.said.reason}};
+  const auto others = changed_too(one, shrunk);
+  if (!others.empty()) json["together_with"] = others;
+  return json;
 }
 
 ordered_json to_json(const CaseQuestion& question, const CaseSearchResult& result) {
@@ -132,7 +150,9 @@ ordered_json to_json(const CaseQuestion& question, const CaseSearchResult& resul
   json["failure"] = to_json(result.failure);
   json["passes"] = result.passing ? ordered_json(line_of(*result.passing)) : ordered_json(nullptr);
   json["matters"] = ordered_json::array();
-  for (const Neighbour& one : what_matters(result.shrunk)) json["matters"].push_back(to_json(one));
+  for (const Neighbour& one : what_matters(result.shrunk)) {
+    json["matters"].push_back(to_json(one, result.shrunk));
+  }
   json["does_not_matter"] = result.shrunk.irrelevant;
   json["complete"] = result.shrunk.complete;
   json["runs"] = result.probes;
