@@ -167,3 +167,47 @@ select_as_deep_select = selecting("select_as_deep_select", INFINITE, "forced", "
 select_as_sglang = selecting("select_as_sglang", -ABOVE, "ignored", "index")
 mask_ignoring_the_edge = two_level("mask_candidate_logits", "mask_ignoring_the_edge", masked("ignore"), edge="ignore")
 mask_keeping_the_last = two_level("mask_candidate_logits", "mask_keeping_the_last", masked("keep_last"), edge="keep_last")
+
+
+# ---- sparse blocks of V4.1's candidates
+
+
+def expanded(blocks, row_starts, row_ends, sparse_blocks, sparse_ends, block_size, sparse_block_size):
+    pieces = np.arange(block_size // sparse_block_size)
+    for row, (start, end) in enumerate(zip(row_starts[:, 0].astype(np.int64), row_ends[:, 0], strict=True)):
+        first = (blocks[row].astype(np.int64)[:, None] * len(pieces) + pieces).ravel() * sparse_block_size
+        first = np.sort(first[(first >= 0) & (first < end - start)])  # columns from the start
+        sparse_blocks[row] = start // sparse_block_size
+        sparse_ends[row] = 0
+        if len(first) > 0:
+            sparse_blocks[row] += (first[-1] // sparse_block_size).astype(np.int32)
+            sparse_blocks[row, : len(first)] = start // sparse_block_size + first // sparse_block_size
+            sparse_ends[row] = (len(first) - 1) * sparse_block_size + min(end - start - first[-1], sparse_block_size)
+
+
+def expanded_as_vllm(blocks, row_starts, row_ends, sparse_blocks, sparse_ends, block_size, sparse_block_size):
+    """Sorts with the largest number in place of blocks that are skipped."""
+    skipped = np.int64(2**31 - 1)
+    pieces = block_size // sparse_block_size
+    starts, lengths = row_starts.astype(np.int64), np.maximum(row_ends.astype(np.int64) - row_starts, 0)
+    numbers = np.repeat(blocks.astype(np.int64) * pieces, pieces, axis=1) + np.tile(np.arange(pieces), blocks.shape[1])
+    valid = (numbers >= 0) & (numbers < -(-lengths // sparse_block_size))
+    count = valid.sum(axis=1, keepdims=True)
+    last = np.where(valid, numbers, -1).max(axis=1, keepdims=True)
+    ascending = np.sort(np.where(valid, numbers, skipped), axis=1)
+    padded = np.where(np.arange(numbers.shape[1]) < count, ascending, np.maximum(last, 0))
+    sparse_blocks[:] = padded + starts // sparse_block_size
+    columns = np.clip(lengths - last * sparse_block_size, 1, sparse_block_size)
+    sparse_ends[:] = np.where(count > 0, (count - 1) * sparse_block_size + columns, 0)
+
+
+def remapped(columns, sparse_blocks, row_starts, positions, row_blocks, sparse_block_size):
+    exists = (columns >= 0) & (columns < row_blocks * sparse_block_size)
+    place, offset = np.divmod(np.where(exists, columns, 0), sparse_block_size)
+    blocks = np.take_along_axis(sparse_blocks, place, axis=1).astype(np.int64) - row_starts // sparse_block_size
+    positions[:] = np.where(exists, blocks * sparse_block_size + offset, -1)
+
+
+expand_row_by_row = two_level("expand_candidate_blocks", "expand_row_by_row", expanded)
+expand_as_vllm = two_level("expand_candidate_blocks", "expand_as_vllm", expanded_as_vllm)
+remap_as_vllm = two_level("remap_candidate_positions", "remap_as_vllm", remapped)

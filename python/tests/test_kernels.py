@@ -378,7 +378,7 @@ class Arguments(KernelFiles):
             """
         )
         report = plumb.run(path, platform="sim-gfx942", options=["--no-diagnosis"])
-        self.assertEqual(len({one.case.split("/")[0] for one in report.cases}), 57)
+        self.assertEqual(len({one.case.split("/")[0] for one in report.cases}), 59)
         for one in report.cases:
             self.assertEqual(one.outcome, "failed", one)  # the kernels write nothing
             self.assertNotRegex(one.text, "crash|raised|out_of_bounds|guard zone", one)

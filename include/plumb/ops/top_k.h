@@ -134,6 +134,43 @@ typedef struct plumb_mask_candidate_logits_params {
   plumb_stream stream;
 } plumb_mask_candidate_logits_params;
 
+/* The sparse blocks of a row's candidate blocks in ascending order, as DeepGEMM's sparse logits
+ * read them. Sparse block i has the columns from i * sparse_block_size +
+ * row_starts % sparse_block_size on. Repeated candidates are repeated in the result   [4.7] */
+typedef struct plumb_expand_candidate_blocks_params {
+  int64_t struct_size;       /* of this structure, in bytes */
+  const int32_t* blocks;     /* [rows, topk_blocks], counted from row_starts, in any order. Negative
+                                blocks, and blocks that start at or behind row_ends, are skipped */
+  const int32_t* row_starts; /* [rows], columns, not negative */
+  const int32_t* row_ends;   /* [rows], columns; at or before the start: no block is valid */
+  /* [rows, topk_blocks * block_size / sparse_block_size]. The last sparse block fills the places
+   * behind the valid ones. A row without any has row_starts / sparse_block_size, rounded down */
+  int32_t* sparse_blocks;
+  int32_t* sparse_ends; /* [rows], columns of the sparse logits: those behind are not valid */
+  int64_t rows;
+  int64_t topk_blocks, block_size; /* block_size: columns of a candidate block */
+  int64_t sparse_block_size;       /* columns of a sparse block, a divisor of block_size */
+  int64_t blocks_row_stride;
+  int64_t sparse_blocks_row_stride;
+  plumb_stream stream;
+} plumb_expand_candidate_blocks_params;
+
+/* Positions of columns of the sparse logits, counted from row_starts. Column c belongs to the
+ * sparse block at place c / sparse_block_size of the row   [4.8] */
+typedef struct plumb_remap_candidate_positions_params {
+  int64_t struct_size;          /* of this structure, in bytes */
+  const int32_t* columns;       /* [rows, k]; outside [0, row_blocks * sparse_block_size): none */
+  const int32_t* sparse_blocks; /* [rows, row_blocks] */
+  const int32_t* row_starts;    /* [rows], columns, not negative */
+  int32_t* positions;           /* [rows, k]; -1: none */
+  int64_t rows, k;
+  int64_t row_blocks;        /* sparse blocks per row */
+  int64_t sparse_block_size; /* columns of a sparse block */
+  int64_t columns_row_stride, sparse_blocks_row_stride;
+  int64_t positions_row_stride;
+  plumb_stream stream;
+} plumb_remap_candidate_positions_params;
+
 #ifdef __cplusplus
 }
 #endif
