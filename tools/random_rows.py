@@ -4,6 +4,7 @@
 
     python3 tools/random_rows.py PLUMB OP --toml FILE [--seed 1] [--budget 0.1] [--fixed "placement=copy far_out_token_stride=32"]...
     python3 tools/random_rows.py PLUMB OP --toml FILE --sweep 500 [--seed 1] [--platform sim-sm90]...
+    python3 tools/random_rows.py PLUMB OP --toml FILE --cover TABLE [--draws 100] [--most 4]
 
 Each row starts as a row of the op (FILE) with one thing changed on purpose: a stride of its own, rows so far apart that they
 lie past 2^32 elements, all strides aligned or with gaps, another constant, or another value of a parameter. Such a value comes
@@ -11,6 +12,9 @@ from other rows, or is small, a power of two or its neighbour, a prime, or a num
 parameters are drawn as well. A value is drawn more often if few rows have it, so that many pairs of values meet. `plumb` refuses
 impossible rows, and measures the others: a row may cost at most `--budget` seconds per platform. With `--fixed`, one row is drawn
 for each set of fixed values. Use it for a lazy kernel that `plumb_kill_table --lazy` reports as seen by no row.
+
+With `--cover TABLE` (`plumb_lazy_table`), as many rows are drawn as `--draws` says, and at most `--most` are printed: those that see
+most rare lazy kernels of the op that no row has seen so far. A row that is twice as slow counts half.
 
 With `--sweep N`, N rows run on all cores. Only failing rows are printed, with the first line of the failure; a right kernel fails
 in none. The last line counts the rows. A row that takes longer than TIMEOUT, or runs out of memory, counts as "dear", not as
@@ -226,12 +230,65 @@ def sweep(drawing, count, platforms, folder):
     return counts["failed"]
 
 
+def drawn_rows(drawing, count, budget, prefix, folder):
+    """Draws `count` rows with the changes of wanted(). Returns the seconds and the row of those that pass within the budget."""
+
+    def measured(number, drawn):
+        row = named(f"{prefix}_{number}", drawn)
+        outcome, seconds, said = outcome_of(drawing.plumb, drawing.op, row, False, folder)
+        if outcome == "failed":
+            print(f"failed: {row}: {said}", file=sys.stderr)
+        return (seconds, row) if outcome == "passed" and seconds <= budget else None
+
+    changes = []
+    words = [{word: value} for word, values in drawing.words.items() for value in values if value is not None]
+    while len(changes) < count:
+        changes += drawing.wanted() + [change for change in words for _ in range(4)]
+    drawing.random.shuffle(changes)
+    drawn = [drawing.draw(fixed) for fixed in changes[:count]]
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        return [one for one in pool.map(measured, range(count), drawn) if one]
+
+
+def lines_of_table(table, *words):
+    """Yields the name of each rare lazy kernel, and the names of the rows that see it. Excused kernels are left out."""
+    for line in ask(table, "--rare", *words).stdout.splitlines():
+        found = re.fullmatch(r"(\S+)  \w+  \d+ rows?[:,] ?(.*)", line)
+        if found and not found[2].startswith(": "):
+            yield found[1], set(re.findall(r"(\w+)/\w+ [\w-]+", found[2])) or ({"?"} if "1 row, in which" in line else set())
+
+
+def cover(drawing, arguments, folder):
+    unseen = [name for name, rows in lines_of_table(arguments.cover, f"{drawing.op}.") if name.startswith(f"{drawing.op}.") and not rows]
+    drawn = drawn_rows(drawing, arguments.draws, arguments.budget, arguments.prefix, folder)
+    if not unseen or not drawn:
+        return
+    file = folder / "drawn.toml"
+    file.write_text(text_of([row for _, row in drawn], drawing.op))
+    sees = {}
+    for name, rows in lines_of_table(arguments.cover, "--all", "--cases", str(file), *unseen):
+        for row in rows:
+            sees.setdefault(row, set()).add(name)
+    left = set(unseen)
+    for _ in range(arguments.most):
+        value = {row["name"]: len(sees.get(row["name"], set()) & left) / max(seconds, 0.01) for seconds, row in drawn}
+        _, best = max(drawn, key=lambda one: value[one[1]["name"]])
+        new = sees.get(best["name"], set()) & left
+        if not new:
+            break
+        left -= new
+        print(f"{best['name']} sees {len(new)}: {' '.join(sorted(new))}", file=sys.stderr)
+        print(text_of([best]), flush=True)
+    print(f"{drawing.op}: {len(unseen)} unseen, {len(left)} left: {' '.join(sorted(left))}", file=sys.stderr)
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("plumb"), parser.add_argument("op"), parser.add_argument("--toml", required=True, type=pathlib.Path)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--budget", type=float, default=0.1), parser.add_argument("--prefix", default="random")
     parser.add_argument("--fixed", action="append", default=[])
+    parser.add_argument("--cover"), parser.add_argument("--draws", type=int, default=100), parser.add_argument("--most", type=int, default=4)
     parser.add_argument("--sweep", type=int), parser.add_argument("--platform", action="append", default=[])
     arguments = parser.parse_args()
     drawing = Drawing(arguments.plumb, arguments.op, arguments.toml, arguments.seed)
@@ -240,6 +297,8 @@ def main():
         folder = pathlib.Path(name)
         if arguments.sweep is not None:
             return 1 if sweep(drawing, arguments.sweep, arguments.platform, folder) else 0
+        if arguments.cover is not None:
+            return cover(drawing, arguments, folder)
         for fixed in [values_of(text, drawing.words) for text in arguments.fixed] or drawing.wanted():
             said = "each row failed, took too long or lost its strides"
             for _ in range(TRIES):

@@ -18,6 +18,7 @@
 #include "cases/tables/launch_arguments.h"
 #include "cases/tables/op_table.h"
 #include "device/sim/launch.h"
+#include "faults/lazy/op_scalars.h"
 #include "faults/lazy/patched_tensor.h"
 #include "faults/replaced_op.h"
 
@@ -25,76 +26,7 @@ namespace plumb::cases {
 
 namespace {
 
-constexpr std::string_view kPlatform = "sim-sm90";  // its scalars decide which value is common
 constexpr std::size_t kMostInt32 = std::size_t{1} << 31, kMostUint32 = std::size_t{1} << 32;
-constexpr std::int64_t kMultiples[] = {2, 4, 8, 16, 32, 64, 128, 256};
-
-bool names(const std::vector<Formula>& formulas, const std::string& member) {
-  const auto is = [&](const Formula& formula) { return formula.text() == member; };
-  return std::ranges::any_of(formulas, is);
-}
-
-struct Uses {
-  bool dimension = false, stride = false;
-};
-
-Uses uses_of(const OpTable& table, const std::string& member) {
-  Uses uses;
-  for (const OpTable::Field& field : table.fields()) {
-    const auto* tensor = std::get_if<TableTensor>(&field);
-    if (tensor == nullptr) continue;
-    uses.dimension |= names(tensor->shape, member);
-    uses.stride |= names(tensor->strides, member);
-  }
-  return uses;
-}
-
-const TableScalar* find_scalar(const OpTable& table, const std::string& member) {
-  for (const OpTable::Field& field : table.fields()) {
-    const auto* scalar = std::get_if<TableScalar>(&field);
-    if (scalar != nullptr && scalar->member.name == member) return scalar;
-  }
-  return nullptr;
-}
-
-// The scalars of a row, as a launch gets them.
-OpParams scalars_of(const OpTable& table, const Row& row, const device::Properties& platform) {
-  OpParams params(table);
-  table.set_scalars(row, &platform, params.data());
-  table.spread(row, params.data());
-  return params;
-}
-
-struct RowScalars {
-  Row row;
-  OpParams params;
-};
-
-const device::Properties& properties_of(const std::string& platform) {
-  static std::map<std::string, std::unique_ptr<device::Device>> devices;
-  std::unique_ptr<device::Device>& device = devices[platform];
-  if (!device) device = device::open_device(platform, {});
-  return device->properties();
-}
-
-std::vector<RowScalars> rows_of_default_tier(const OpDefinition& op) {
-  std::vector<RowScalars> rows;
-  std::set<std::string> seen;
-  for (const Case& which : cases_of(op)) {
-    if (which.tier() > Tier::standard) continue;
-    if (!seen.insert(which.row.name).second) continue;
-    rows.push_back(
-        {which.row, scalars_of(*op.table, which.row, properties_of(std::string(kPlatform)))});
-  }
-  return rows;
-}
-
-template <class T>
-T most_common(const std::vector<T>& values) {
-  std::map<T, int> counts;
-  for (const T value : values) ++counts[value];
-  return std::ranges::max_element(counts, {}, [](const auto& one) { return one.second; })->first;
-}
 
 // LazyKind::dense: the stride is the extent of the inner dimensions, by the table's formulas.
 void make_dense(const OpTable& table, const std::string& member, const FormulaValues& values,
@@ -203,6 +135,7 @@ plumb_status launch_patched(const LazyKernel& kernel, const void* params) {
 plumb_status launch_lazy(const void* params) {
   Current& now = current();
   const OpTable& table = *now.op->table;
+  if (now.kernel.when && !now.kernel.when->holds(table, params)) return now.right(params);
   if (is_of_tensor(now.kernel.kind) && now.kernel.kind != LazyKind::absent) {
     return launch_patched(now.kernel, params);
   }
@@ -226,73 +159,6 @@ plumb_status launch_lazy(const void* params) {
   return now.right(changed);
 }
 
-// Least value that the op takes. 1 if nothing says it: a kernel may divide by the scalar.
-std::int64_t least_of(const OpDefinition& op, const TableScalar& scalar) {
-  if (std::holds_alternative<WordChoices>(scalar.value)) return 0;
-  const auto found = std::ranges::find(op.parameters, scalar.member.name, &Parameter::name);
-  return found == op.parameters.end() ? 1 : found->least;
-}
-
-// Choices have no lazy kernels. The table of contracts tries kernels with another value of a
-// choice, and says for each pair of values which rows see the difference
-// (cases/studies/contract_table.h).
-bool is_choice(const OpDefinition& op, const TableScalar& scalar) {
-  if (std::holds_alternative<FloatOfChoice>(scalar.value)) return true;
-  const auto* words = std::get_if<WordChoices>(&scalar.value);
-  return words && std::ranges::count(op.choices, words->parameter, &ContractChoice::name) > 0;
-}
-
-void add_scalar(const OpDefinition& op, const TableScalar& scalar,
-                const std::vector<RowScalars>& rows, std::vector<LazyKernel>& all) {
-  const StructMember& member = scalar.member;
-  const auto add = [&](LazyKind kind, std::int64_t number = 0, double real = 0) {
-    all.push_back({op.name, kind, member.name, number, real});
-  };
-  std::vector<std::int64_t> integers;
-  std::vector<double> reals;
-  for (const RowScalars& row : rows) {
-    if (!member.is_in(row.params.data())) continue;
-    const void* const params = row.params.data();
-    if (member.type == MemberType::f32) reals.push_back(member.real(params));
-    if (member.type != MemberType::f32) integers.push_back(member.integer(params));
-  }
-  if (!reals.empty()) add(LazyKind::common, 0, most_common(reals));
-  if (!integers.empty()) add(LazyKind::common, most_common(integers));
-  add(LazyKind::first_call);
-  const Uses uses = uses_of(*op.table, member.name);
-  const bool is_stride = member.name.find("stride") != std::string::npos;
-  if (is_stride && uses.stride) add(LazyKind::dense);
-  if (!uses.dimension || is_stride || integers.empty()) return;
-  for (const std::int64_t multiple : kMultiples) {
-    if (multiple < std::ranges::max(integers)) add(LazyKind::rounded_down, multiple);
-  }
-}
-
-void add_tensor(const OpDefinition& op, const TableTensor& tensor, std::vector<LazyKernel>& all) {
-  const auto add = [&](LazyKind kind) { all.push_back({op.name, kind, tensor.name}); };
-  if (tensor.role == Role::scratch) return;
-  if (tensor.role == Role::input) {
-    if (tensor.when) add(LazyKind::absent);
-    add(LazyKind::zeros);
-    add(LazyKind::first_row);
-    if (tensor.dtype == Dtype::i32 || tensor.dtype == Dtype::i64) add(LazyKind::largest);
-  }
-  if (tensor.role == Role::output) {
-    if (tensor.shape.size() > 1) {
-      add(LazyKind::last_row);
-      add(LazyKind::last_column);
-    }
-    add(LazyKind::last_element);
-  }
-  // Only for tensors whose rows a case can place far apart. Any other tensor would need 2^31
-  // elements in one launch.
-  const bool is_far =
-      !tensor.strides.empty() && find_scalar(*op.table, tensor.strides.front().text());
-  if (!is_far && !tensor.shape.front().depends_on_engine()) return;
-  add(LazyKind::int32_offsets);
-  add(LazyKind::uint32_bytes);
-}
-
 // The tensor as the case places it, and its bytes on a device.
 struct PlacedSpec {
   TensorSpec spec;
@@ -311,61 +177,18 @@ std::optional<PlacedSpec> spec_of(const LazyKernel& kernel, const Case& which,
 
 }  // namespace
 
-std::string_view name_of(LazyKind kind) {
-  constexpr std::string_view kNames[] = {
-      "common",  "first_call", "dense",       "rounded_down", "one_less",      "one_more",
-      "zero",    "one",        "squared",     "absent",       "zeros",         "first_row",
-      "largest", "last_row",   "last_column", "last_element", "int32_offsets", "uint32_bytes"};
-  static_assert(std::size(kNames) == static_cast<std::size_t>(LazyKind::uint32_bytes) + 1);
-  return kNames[static_cast<std::size_t>(kind)];
-}
-
-std::string LazyKernel::name() const {
-  std::string text = fmt::format("{}.{}.{}", op, member, name_of(kind));
-  if (kind == LazyKind::rounded_down) text += fmt::format(".{}", number);
-  return text;
-}
-
-std::vector<LazyKernel> lazy_kernels(const OpDefinition& op) {
-  const std::vector<RowScalars> rows = rows_of_default_tier(op);
-  std::vector<LazyKernel> all;
-  std::set<std::string> tensors;  // a tensor may have two fields
-  for (const OpTable::Field& field : op.table->fields()) {
-    if (const auto* scalar = std::get_if<TableScalar>(&field)) {
-      if (!is_choice(op, *scalar)) add_scalar(op, *scalar, rows, all);
-    } else if (const auto* tensor = std::get_if<TableTensor>(&field)) {
-      if (tensors.insert(tensor->name).second) add_tensor(op, *tensor, all);
-    }
-  }
-  return all;
-}
-
-std::vector<LazyKernel> near_values(const Case& which, const std::string& platform) {
-  const OpParams params = scalars_of(*which.op->table, which.row, properties_of(platform));
-  std::vector<LazyKernel> all;
-  for (const OpTable::Field& field : which.op->table->fields()) {
-    const auto* scalar = std::get_if<TableScalar>(&field);
-    if (scalar == nullptr || is_choice(*which.op, *scalar)) continue;
-    const StructMember& member = scalar->member;
-    if (!member.is_in(params.data()) || member.name.find("stride") != std::string::npos) continue;
-    const auto add = [&](LazyKind kind, std::int64_t number = 0) {
-      all.push_back({which.op->name, kind, member.name, number});
-    };
-    if (member.type == MemberType::f32) {
-      for (const auto kind : {LazyKind::zero, LazyKind::one, LazyKind::squared}) add(kind);
-      continue;
-    }
-    const std::int64_t value = member.integer(params.data());
-    if (value > least_of(*which.op, *scalar)) add(LazyKind::one_less, value - 1);
-    add(LazyKind::one_more, value + 1);
-  }
-  return all;
+bool LaunchCondition::holds(const OpTable& table, const void* params) const {
+  const TableScalar* const scalar = find_scalar(table, member);
+  if (scalar == nullptr || !scalar->member.is_in(params)) return false;
+  const std::int64_t found = scalar->member.integer(params);
+  return multiple ? found % value == 0 : found == value;
 }
 
 bool can_differ(const LazyKernel& kernel, const Case& which, const std::string& platform) {
   const OpTable& table = *which.op->table;
   const OpParams params = scalars_of(table, which.row, properties_of(platform));
   const FormulaValues values{.params = params.data(), .row = &which.row};
+  if (kernel.when && !kernel.when->holds(table, params.data())) return false;
   if (is_of_tensor(kernel.kind)) {
     // Other runners of a concurrent case have other rows.
     if (which.scenario->mode == Scenario::Mode::concurrent) return false;

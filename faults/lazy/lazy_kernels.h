@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,9 +33,24 @@ enum class LazyKind {
   last_column,    // the last column of an output is not written
   last_element,   // the last element of an output is not written
   int32_offsets,  // elements from 2^31 on are read as zero, and not written
-  uint32_bytes    // bytes from 2^32 on are read as zero, and not written
+  uint32_bytes,   // bytes from 2^32 on are read as zero, and not written
+  // Special values of an input:
+  below_minus_one,  // integers below -1 are read as 0
+  nan,              // NaN is read as 0
+  unusual_nan,      // NaN with other bits than 0x7fc00000 (bf16: 0x7fc0) is read as 0
+  infinity,         // infinities are read as the largest finite number of their sign
+  negative_zero     // -0 is read as 0
 };
 std::string_view name_of(LazyKind kind);
+
+// Launches in which an integer of the C struct has this value, or is a multiple of it.
+struct LaunchCondition {
+  std::string member;
+  std::int64_t value = 0;
+  bool multiple = false;
+
+  bool holds(const OpTable& table, const void* params) const;
+};
 
 struct LazyKernel {
   std::string_view op;
@@ -44,13 +60,22 @@ struct LazyKernel {
   // dimension.
   std::int64_t number = 0;
   double real = 0;
+  // Launches in which the kernel has its assumption; empty: all.
+  std::optional<LaunchCondition> when = {};
 
-  std::string name() const;  // "rms_norm.hidden.rounded_down.8"
+  // "rms_norm.hidden.rounded_down.8", "mhc_pre.x_row_stride.dense.if.scaled=1"
+  std::string name() const;
 };
 
 // In the order of the op's table. Choices of a contract have no lazy kernels: contract_table.h
 // tries them.
 std::vector<LazyKernel> lazy_kernels(const OpDefinition& op);
+
+// Lazy kernels whose defect few launches show: the assumption holds in one branch (one value of a
+// word or flag; for ends of outputs, sizes that a tile divides), or is about special values of an
+// input. An op may refuse such launches or values, so no case has to see them: they show for which
+// pairs of parameters, and which values, rows are missing.
+std::vector<LazyKernel> rare_lazy_kernels(const OpDefinition& op);
 
 // More wrong values of the scalars of a case: 0, 1 or its square for a float, one more or less for
 // an integer that is no stride. They explain failures (diagnosis/). No case has to see them.

@@ -45,6 +45,20 @@ bool next(std::vector<std::int64_t>& index, const std::vector<std::int64_t>& sha
   return false;
 }
 
+// Float bits that a kernel of this kind reads in place of `bits`.
+std::uint32_t special_bits(LazyKind kind, std::uint32_t bits) {
+  constexpr std::uint32_t kSign = 0x80000000u, kInfinity = 0x7f800000u, kNan = 0x7fc00000u;
+  const std::uint32_t magnitude = bits & ~kSign, sign = bits & kSign;
+  switch (kind) {
+    case LazyKind::nan: return magnitude > kInfinity ? 0 : bits;
+    case LazyKind::unusual_nan: return magnitude > kInfinity && bits != kNan ? 0 : bits;
+    // The largest number of bf16, which is one of fp32 too.
+    case LazyKind::infinity: return magnitude == kInfinity ? sign | 0x7f7f0000u : bits;
+    case LazyKind::negative_zero: return bits == kSign ? 0 : bits;
+    default: return bits;
+  }
+}
+
 }  // namespace
 
 std::optional<TensorPatch> TensorPatch::of(const LaunchTensor& tensor, LazyKind kind,
@@ -78,18 +92,32 @@ std::optional<TensorPatch> TensorPatch::of(const LaunchTensor& tensor, LazyKind 
   return patch;
 }
 
+void TensorPatch::overwrite_special(std::size_t element) {
+  if (kind_ == LazyKind::below_minus_one) {
+    if (integer(element) < -1) std::memset(at(element), 0, size_);
+    return;
+  }
+  // bf16 has the upper half of a float's bits.
+  std::uint32_t bits = 0;
+  std::byte* const upper = reinterpret_cast<std::byte*>(&bits) + sizeof bits - size_;
+  std::memcpy(upper, at(element), size_);
+  bits = special_bits(kind_, bits);
+  std::memcpy(at(element), upper, size_);
+}
+
+std::int64_t TensorPatch::integer(std::size_t element) const {
+  std::int64_t wide = 0;
+  std::int32_t narrow = 0;
+  if (size_ == sizeof wide) std::memcpy(&wide, at(element), sizeof wide);
+  if (size_ == sizeof narrow) std::memcpy(&narrow, at(element), sizeof narrow);
+  return size_ == sizeof wide ? wide : std::int64_t{narrow};
+}
+
 void TensorPatch::overwrite() {
   std::size_t largest = 0;
-  const auto value = [&](std::size_t element) {
-    std::int64_t wide = 0;
-    std::int32_t narrow = 0;
-    if (size_ == sizeof wide) std::memcpy(&wide, at(element), sizeof wide);
-    if (size_ == sizeof narrow) std::memcpy(&narrow, at(element), sizeof narrow);
-    return size_ == sizeof wide ? wide : std::int64_t{narrow};
-  };
   if (kind_ == LazyKind::largest) {
     for (std::size_t i = 1; i < offsets_.size(); ++i) {
-      if (value(i) > value(largest)) largest = i;
+      if (integer(i) > integer(largest)) largest = i;
     }
   }
   for (std::size_t i = 0; i < offsets_.size(); ++i) {
@@ -101,6 +129,7 @@ void TensorPatch::overwrite() {
       std::memcpy(at(i), saved_.data() + i % row_ * size_, size_);
     }
     if (kind_ == LazyKind::largest) std::memcpy(at(i), saved_.data() + largest * size_, size_);
+    if (kind_ >= LazyKind::below_minus_one) overwrite_special(i);
   }
 }
 

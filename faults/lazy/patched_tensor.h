@@ -28,7 +28,9 @@ class TensorPatch {
 
  private:
   std::byte* at(std::size_t element) const { return data_ + offsets_[element]; }
+  std::int64_t integer(std::size_t element) const;
   void overwrite();
+  void overwrite_special(std::size_t element);
 
   LazyKind kind_ = LazyKind::zeros;
   std::byte* data_ = nullptr;

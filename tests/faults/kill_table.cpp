@@ -2,13 +2,14 @@
 //
 // Prints which rows of the default tier see each mutant (faults/mutants, faults/unseen): the case
 // fails with it. With --lazy: each lazy kernel (plumb's own kernel with one added assumption,
-// faults/lazy).
-//   plumb_kill_table [--all] [--lazy] [--sample N TEXT] [PART_OF_A_NAME...]
+// faults/lazy). With --rare: lazy kernels whose defect few launches show. These ask for no row, and
+// change no exit code.
+//   plumb_kill_table [--all] [--lazy|--rare] [--sample N TEXT] [--cases FILE] [PART_OF_A_NAME...]
 // Two rows have to see a mutant of faults/mutants, one row any other kernel. The search stops
 // there, unless --all is given. --sample: tries N of the kernels, chosen by a hash with TEXT,
-// without those that faults/excused.toml names. Exit code 1: too few rows see a kernel that
-// excused.toml does not name, or a run without names and sample finds that an excuse is not needed.
-// 2: it cannot run.
+// without those that faults/excused.toml names. --cases: rows of FILE in place of the op's own.
+// Exit code 1: too few rows see a kernel that excused.toml does not name, or a run without names
+// and sample finds that an excuse is not needed. 2: it cannot run.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <fnmatch.h>
@@ -16,7 +17,9 @@
 #include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <fstream>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <set>
 #include <stdexcept>
@@ -58,9 +61,9 @@ constexpr double kMostSeconds = 600;  // per mutant; one that hangs counts as se
 constexpr std::string_view kOne = "--one";
 
 struct Arguments {
-  bool all = false, lazy = false;
+  bool all = false, lazy = false, rare = false;
   std::size_t sample = 0;
-  std::string seed, one;
+  std::string seed, one, cases;
   std::vector<std::string> parts;
 };
 
@@ -76,8 +79,12 @@ Arguments read(int count, char** words) {
       arguments.all = true;
     } else if (word == "--lazy") {
       arguments.lazy = true;
+    } else if (word == "--rare") {
+      arguments.lazy = arguments.rare = true;
     } else if (word == kOne) {
       arguments.one = next(i);
+    } else if (word == "--cases") {
+      arguments.cases = next(i);
     } else if (word == "--sample") {
       arguments.sample = std::stoul(next(i));
       arguments.seed = next(i);
@@ -131,11 +138,11 @@ std::vector<Subject> every_mutant() {
 }
 
 // Lazy kernels of the op with which the name `of` begins ("rms_norm.eps.common"); "": of all ops.
-std::vector<Subject> every_lazy_kernel(std::string_view of = "") {
+std::vector<Subject> every_lazy_kernel(bool rare, std::string_view of = "") {
   std::vector<Subject> subjects;
   for (const OpDefinition& op : all_ops()) {
     if (!of.empty() && !of.starts_with(fmt::format("{}.", op.name))) continue;
-    for (const LazyKernel& kernel : lazy_kernels(op)) {
+    for (const LazyKernel& kernel : rare ? rare_lazy_kernels(op) : lazy_kernels(op)) {
       subjects.push_back({kernel.name(), std::string(op.name), std::string(name_of(kernel.kind)),
                           kSimulated,
                           [kernel](RunOptions options, const Case& which) {
@@ -150,13 +157,15 @@ std::vector<Subject> every_lazy_kernel(std::string_view of = "") {
 }
 
 // "row/scenario platform" of each row that sees the subject: its first scenario that fails.
-std::vector<std::string> rows_that_see(const Subject& subject, std::size_t enough) {
+// `files`: rows in place of the op's own.
+std::vector<std::string> rows_that_see(const Subject& subject, std::size_t enough,
+                                       const std::vector<CaseFile>& files) {
   std::vector<std::string> found;
   std::set<std::string> rows;
   for (const std::string& platform : subject.platforms) {
     RunOptions options;
     options.platform = platform;
-    for (const Case& which : cases_of(find_op(subject.op))) {
+    for (const Case& which : cases_of(find_op(subject.op), files)) {
       if (found.size() == enough) return found;
       if (which.tier() > Tier::standard) continue;
       if (rows.contains(which.row.name) || !subject.can_differ(which, platform)) continue;
@@ -171,10 +180,16 @@ std::vector<std::string> rows_that_see(const Subject& subject, std::size_t enoug
 }
 
 int run_one(const Arguments& arguments) {
+  std::vector<CaseFile> files;
+  if (!arguments.cases.empty()) {
+    std::ifstream file(arguments.cases);
+    if (!file) throw std::runtime_error(arguments.cases + " cannot be read");
+    files.push_back({arguments.cases, {std::istreambuf_iterator<char>(file), {}}});
+  }
   for (const Subject& subject :
-       arguments.lazy ? every_lazy_kernel(arguments.one) : every_mutant()) {
+       arguments.lazy ? every_lazy_kernel(arguments.rare, arguments.one) : every_mutant()) {
     if (subject.name != arguments.one) continue;
-    const auto rows = rows_that_see(subject, arguments.all ? 1U << 20 : subject.wanted);
+    const auto rows = rows_that_see(subject, arguments.all ? 1U << 20 : subject.wanted, files);
     fmt::print("{} rows: {}\n", rows.size(), fmt::join(rows, ", "));
     return rows.size() < subject.wanted ? 1 : 0;
   }
@@ -226,7 +241,10 @@ SubjectLine line_of(const Subject& subject, const Arguments& arguments) {
   process::Command command;
   command.words = {process::own_program(), std::string(kOne), subject.name};
   if (arguments.all) command.words.emplace_back("--all");
-  if (arguments.lazy) command.words.emplace_back("--lazy");
+  if (arguments.lazy) command.words.emplace_back(arguments.rare ? "--rare" : "--lazy");
+  if (!arguments.cases.empty()) {
+    command.words.insert(command.words.end(), {"--cases", arguments.cases});
+  }
   const process::Ended ended = process::run_to_end(command, {.timeout = kMostSeconds});
   std::string said = ended.out.substr(0, ended.out.find('\n'));
   if (!ended.timed_out && ended.signal == 0 && ended.code == 2) throw std::runtime_error(ended.err);
@@ -307,7 +325,7 @@ std::vector<std::string> useless_excuses(const std::vector<Subject>& subjects,
 int run(const Arguments& arguments) {
   if (!arguments.one.empty()) return run_one(arguments);
   const std::vector<Subject> chosen =
-      chosen_of(arguments.lazy ? every_lazy_kernel() : every_mutant(), arguments);
+      chosen_of(arguments.lazy ? every_lazy_kernel(arguments.rare) : every_mutant(), arguments);
   VerdictTable table;
   std::set<std::string> known_to_be_seen;
   process::OrderedMap<SubjectLine> map(
@@ -319,9 +337,10 @@ int run(const Arguments& arguments) {
             fmt::print("{}\n", line.text);
             std::fflush(stdout);
           });
-  if (arguments.lazy) fmt::print("{}", table.text());
+  if (arguments.lazy && !arguments.rare) fmt::print("{}", table.text());
   const auto [seen, excused] = table.sums();
   fmt::print("{} of {} are seen, {} excused\n", seen, chosen.size(), excused);
+  if (arguments.rare) return 0;
   std::vector<std::string> useless;
   if (arguments.parts.empty() && arguments.sample == 0) {
     useless = useless_excuses(chosen, known_to_be_seen);
