@@ -105,7 +105,9 @@ WindowGap Requests::take_gap(Request& request, Cache cache) {
   const std::int64_t page = geometry_.pages[which];
   const std::int64_t first = geometry_.first_read(cache, request.computed) / page;
   WindowGap gap{first * page, first * page};
-  for (std::int64_t i = first; i < std::ssize(blocks); ++i) {
+  // Only tokens of the hit have contents, even if more blocks are shared than they need.
+  const std::int64_t end = std::min((request.computed + page - 1) / page, std::ssize(blocks));
+  for (std::int64_t i = first; i < end; ++i) {
     std::int32_t& block = blocks[static_cast<std::size_t>(i)];
     if (block != 0) break;
     block = pools_[which].take();

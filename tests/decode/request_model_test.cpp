@@ -360,5 +360,27 @@ TEST(RequestModel, AShortageIsWrongWhereBlocksWouldDo) {
   EXPECT_FALSE(host.model->check_shortage(crowd));
 }
 
+struct OneBlockMore final : RequestPolicy {
+  std::int64_t shared_blocks(std::int64_t whole) const override { return whole + 1; }
+};
+// The other request has given back the block behind the hit. It is no gap: no token is in it.
+TEST(Requests, AGapEndsWithTheTokensOfTheHit) {
+  Geometry geometry = device::decode::small_geometry(4, 3, 48);
+  geometry.frees_window = true;
+  const OneBlockMore policy;
+  Requests requests(geometry, policy, 1);
+  Request& other = requests.admit(1);
+  while (other.computed < 200) {
+    const std::int64_t chunk = std::min(200 - other.computed, geometry.max_tokens());
+    requests.reserve(other, other.computed + chunk);
+    other.count(chunk);
+    requests.leave(other);
+  }
+  ASSERT_EQ(other.blocks[0][128 / static_cast<std::size_t>(geometry.pages[0])], 0);
+  const WindowGaps gaps = requests.admit_behind(2, 1, 128);
+  EXPECT_LT(gaps.begin(), 128);
+  EXPECT_EQ(gaps.end(), 128);
+}
+
 }  // namespace request_model_test
 }  // namespace plumb::cases
