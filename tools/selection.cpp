@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <set>
 #include <sstream>
 
 #include "cases/recorded/recorded_file.h"
@@ -164,6 +165,19 @@ class KnownCases {
   CaseKinds kinds_;
 };
 
+// The names with as many parts as the pattern: ops, rows of ops, or cases. Empty if none is near.
+std::string nearest_to(const std::string& pattern, const std::vector<std::string>& ids) {
+  std::set<std::string> names;
+  for (const std::string& id : ids) {
+    std::size_t end = id.find('/');
+    for (auto more = std::ranges::count(pattern, '/'); more > 0 && end != id.npos; --more) {
+      end = id.find('/', end + 1);
+    }
+    names.insert(id.substr(0, end));
+  }
+  return cases::nearest_name(pattern, {names.begin(), names.end()});
+}
+
 // `ids`: names of all cases.
 [[noreturn]] void refuse_selection(const Selection& selection,
                                    const std::vector<std::string>& ids) {
@@ -177,7 +191,7 @@ class KnownCases {
         outside == 1 ? "" : "s", outside == 1 ? "es" : "", what_was_asked(selection)));
   }
   const std::string nearest =
-      selection.patterns.empty() ? "" : cases::nearest_name(selection.patterns.front(), ids);
+      selection.patterns.empty() ? "" : nearest_to(selection.patterns.front(), ids);
   throw NotInThisBuild(fmt::format(
       "no case matches{}{}", what_was_asked(selection),
       nearest.empty() ? "; plumb list shows them" : fmt::format(" (did you mean {}?)", nearest)));

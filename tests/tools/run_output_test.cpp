@@ -106,7 +106,11 @@ TEST_F(RunOutput, NamesCasesWithoutAnOption) {
 }
 
 TEST_F(RunOutput, RefusesANameThatIsNoCase) {
-  expect_refused({"run", "rms_nrom", "--json", ""}, "no case matches --case rms_nrom");
+  expect_refused({"run", "rms_nrom", "--json", ""},
+                 "no case matches --case rms_nrom (did you mean rms_norm?)");
+  expect_refused({"run", "--case", "rms_norm/hiden_1", "--json", ""},
+                 "no case matches --case rms_norm/hiden_1 (did you mean rms_norm/hidden_1?)");
+  expect_refused({"run", "--case", "nothing_like_it", "--json", ""}, "; plumb list shows them");
 }
 
 }  // namespace run_output_test
