@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <vector>
 
@@ -117,6 +118,12 @@ std::int64_t integer(std::uint64_t seed, std::uint64_t counter, std::int64_t lea
                      std::int64_t most) {
   const auto span = static_cast<std::uint64_t>(most - least) + 1;
   return least + static_cast<std::int64_t>(random_bits(seed, counter) % span);
+}
+
+std::int32_t negative_index(const Step& step, std::uint64_t counter) {
+  constexpr std::int32_t kNegative[] = {-1, -2, -64, std::numeric_limits<std::int32_t>::min()};
+  if (step.fill != Fill::adversarial) return -1;
+  return kNegative[random_bits(mix(step.seed, 31), counter) % std::size(kNegative)];
 }
 
 void fill_real(HostTensor& tensor, std::int64_t begin, std::int64_t end, std::uint64_t seed,

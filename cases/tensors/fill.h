@@ -20,6 +20,9 @@ double uniform(std::uint64_t seed, std::uint64_t counter);  // [0, 1), 53 bits
 double normal(std::uint64_t seed, std::uint64_t counter);   // mean 0, variance 1, |x| < 6
 std::int64_t integer(std::uint64_t seed, std::uint64_t counter, std::int64_t least,
                      std::int64_t most);
+// An int32 that an op takes for "none" because it is negative: -1, or, if the fill is adversarial,
+// often another one, down to the least.
+std::int32_t negative_index(const Step& step, std::uint64_t counter);
 
 // How fill_real fills rows [begin, end) of the last dimension of a bf16 or f32 tensor: by default
 // each row has its own scale of 1e-3..1e3, and one column in 64 is an outlier. The values of a row

@@ -207,8 +207,8 @@ class CompressProblem final : public TableProblem<P> {
     auto* slots = tensors.at("slot_mapping").data<std::int64_t>();
     for (std::int64_t token = 0; token < step.live; ++token) {
       const std::uint64_t bits = random_bits(mix(step.seed, 71), static_cast<std::uint64_t>(token));
-      if (bits % 5 == 0) own[token] = -1;
-      if (bits % 5 == 1) slots[token] = -1;
+      if (bits % 5 == 0) own[token] = negative_index(step, bits);
+      if (bits % 5 == 1) slots[token] = negative_index(step, bits);
     }
   }
 

@@ -285,7 +285,8 @@ class MixedIndicesProblem final : public TableProblem<P> {
           any_slot(step, kStates, place, p_.compressed_block_size, p_.compressed_block_span);
       if (local) slot = position_of_state(step, place);
       const bool none = j >= states && (step.fill != Fill::adversarial || !local);
-      to[j] = static_cast<std::int32_t>(none || is_hole(step, kStates, place) ? -1 : slot);
+      to[j] = static_cast<std::int32_t>(slot);
+      if (none || is_hole(step, kStates, place)) to[j] = local ? negative_index(step, place) : -1;
     }
   }
 
@@ -307,7 +308,7 @@ class MixedIndicesProblem final : public TableProblem<P> {
     for (std::int64_t token = p_.decode_tokens; token < std::ssize(tokens); ++token, ++row) {
       const std::int64_t states = (tokens[static_cast<std::size_t>(token)].position + 1) / p_.ratio;
       auto* to = topk.row<std::int32_t>(row);
-      fill_chosen_states(step, token, states, p_.top_k, p_.top_k, to);
+      fill_chosen_states(step, token, states, p_.top_k, p_.top_k, to, true);
       // Entries without a meaning look like states that an earlier step has left.
       for (std::int64_t j = std::min(states, p_.top_k); j < p_.top_k; ++j) {
         if (to[j] >= 0) to[j] = static_cast<std::int32_t>(to[j] % covered_states());

@@ -135,7 +135,8 @@ class TransformProblem final : public TableProblem<P> {
       std::int64_t index = -1;
       if (j < length) index = step.fill == Fill::exact ? length - 1 - j : any % length;
       if (step.fill == Fill::adversarial && length > 0) {
-        const std::int64_t edges[] = {index, 0, length - 1, -1, p_.page_size - 1, p_.page_size};
+        const std::int64_t edges[] = {
+            index, 0, length - 1, negative_index(step, bits), p_.page_size - 1, p_.page_size};
         index = std::min(edges[bits % std::size(edges)], length - 1);
       }
       if (unwritten) index = step.fill == Fill::adversarial ? any : any % candidates();

@@ -167,7 +167,7 @@ void fill_slot_mapping(const Step& step, std::int64_t live_tokens, HostTensor& s
     const bool valid = is_batch_token(step, token, live_tokens);
     // Slot 0 is as valid as any other: one token in five has it.
     const std::int64_t slot = token % 5 == 0 ? 0 : integer(mix(step.seed, kSlots), token, 1, 9999);
-    slots[token] = valid ? slot : -1;
+    slots[token] = valid ? slot : negative_index(step, token);
   }
 }
 

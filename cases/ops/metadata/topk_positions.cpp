@@ -74,7 +74,8 @@ void fill_topk_positions(const TopKPositionsShape& shape, const Step& step, Tens
   for (std::int64_t token = 0; token < step.live; ++token) {
     auto* to = indices.row<std::int32_t>(token);
     for (std::int64_t j = 0; j < shape.topk; ++j) {
-      to[j] = j < counts[token] ? position(shape, step, token * shape.topk + j) : -1;
+      const std::int64_t place = token * shape.topk + j;
+      to[j] = j < counts[token] ? position(shape, step, place) : negative_index(step, place);
     }
   }
   fill_dead_integers(indices, step.live, shape.tokens, step.dead_rows);

@@ -207,8 +207,9 @@ typedef struct plumb_c128a_decode_metadata_params {
  * those of compressed states. Decode tokens come first   [2.12] */
 typedef struct plumb_build_flashinfer_mixed_sparse_indices_params {
   int64_t struct_size;                      /* of this structure, in bytes */
-  const int32_t* decode_swa_indices;        /* [decode_tokens, window] slots; < 0: none */
-  const int32_t* decode_compressed_indices; /* [decode_tokens, decode_topk]; < 0: none */
+  const int32_t* decode_swa_indices;        /* [decode_tokens, window] slots; -1: none */
+  const int32_t* decode_compressed_indices; /* [decode_tokens, decode_topk]; none: < 0 if they are
+                                               positions, -1 if they are slots */
   const int32_t* decode_compressed_lens;    /* [decode_tokens] or NULL: decode_topk; NULL if
                                                decode_is_valid_token is not */
   const uint8_t* decode_is_valid_token;     /* [decode_tokens]: decode_compressed_indices has
