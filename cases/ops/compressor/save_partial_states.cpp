@@ -3,8 +3,9 @@
 // Cases of save_partial_states. Before each launch the cache holds random bytes.
 #include "reference/compressor/save_partial_states.h"
 
-#include <algorithm>
+#include <bit>
 #include <cmath>
+#include <iterator>
 
 #include "cases/ops/cache/cache_pool.h"
 #include "cases/ops/compressor/state_members.h"
@@ -79,7 +80,7 @@ class SavePartialStatesProblem final : public TableProblem<P> {
         contents.stored("cache.state", bf16 ? Dtype::bf16 : Dtype::f32, &CacheEntry::copied);
     HostTensor right(stored.spec());
     const reference::PartialStates input = reference_input(tensors);
-    const RowMask judged = judged_tokens(contents.written(), tensors);
+    const RowMask judged = contents.written();
     for (std::int64_t token = 0; token < p_.tokens; ++token) {
       if (!judged[token]) continue;
       if (input.ape != nullptr && input.positions[token] < 0) {
@@ -87,8 +88,8 @@ class SavePartialStatesProblem final : public TableProblem<P> {
       }
       const std::vector<float> state = partial_state(input, token);
       for (std::int64_t i = 0; i < 2 * p_.width; ++i) {
-        if (bf16) right.row<std::uint16_t>(token)[i] = reference::encode_bf16(state[i]);
-        if (!bf16) right.row<float>(token)[i] = state[i];
+        if (bf16) set_right(stored, token, i, reference::encode_bf16(state[i]), right);
+        if (!bf16) set_right(stored, token, i, state[i], right);
       }
     }
     return {expect_bits(stored, std::move(right), judged, "differs from the projection"),
@@ -111,18 +112,16 @@ class SavePartialStatesProblem final : public TableProblem<P> {
   void place(TensorSpec& spec) const override { place_cache_pool(pool_, spec); }
 
  private:
-  // Rows with NaN or infinity are not judged: the bits of a NaN that a sum yields are unspecified.
-  RowMask judged_tokens(RowMask written, const TensorSet& tensors) const {
-    for (const char* name : {"kv", "score"}) {
-      const HostTensor& values = tensors.at(name);
-      for (std::int64_t token = 0; token < p_.tokens; ++token) {
-        const auto* row = values.row<float>(token);
-        written[token] = written[token] && std::all_of(row, row + values.columns(), [](float one) {
-                           return std::isfinite(one);
-                         });
-      }
-    }
-    return written;
+  static double number_of(float value) { return value; }
+  static double number_of(std::uint16_t bits) { return reference::decode_bf16(bits); }
+
+  // The bits of a NaN are unspecified, so those of a stored NaN are right.
+  template <class T>
+  static void set_right(const HostTensor& stored, std::int64_t token, std::int64_t i, T value,
+                        HostTensor& right) {
+    const T found = stored.row<T>(token)[i];
+    const bool both_nan = std::isnan(number_of(value)) && std::isnan(number_of(found));
+    right.row<T>(token)[i] = both_nan ? found : value;
   }
 
   // Numbers of both signs, about 2^lowest to 2^8, so that no sum is subnormal.
@@ -141,8 +140,24 @@ class SavePartialStatesProblem final : public TableProblem<P> {
       }
     }
   }
+  // One value in 32 is -0, an infinity or a NaN: a later window may exclude its token by a score of
+  // -infinity, and a NaN must stay one.
+  static void add_special_values(HostTensor& tensor, std::uint64_t seed, std::int64_t rows) {
+    constexpr std::uint32_t kSpecial[] = {0x80000000u, 0xff800000u, 0x7f800000u,
+                                          0x7fffffffu, 0x7f800001u, 0xffc00000u};
+    for (std::int64_t row = 0; row < rows; ++row) {
+      for (std::int64_t i = 0; i < tensor.columns(); ++i) {
+        const auto place = static_cast<std::uint64_t>(row * tensor.columns() + i);
+        const std::uint64_t bits = random_bits(mix(seed, 2), place);
+        if (bits % 32 != 0) continue;
+        tensor.row<float>(row)[i] =
+            std::bit_cast<float>(kSpecial[(bits >> 32) % std::size(kSpecial)]);
+      }
+    }
+  }
   static void fill_floats(HostTensor& tensor, std::uint64_t seed, const Step& step, int lowest) {
     fill_values(tensor, seed, step.live, step.fill, lowest);
+    if (step.fill == Fill::adversarial) add_special_values(tensor, seed, step.live);
     fill_dead(tensor, step.live, tensor.rows(), step.dead_rows);
   }
 
