@@ -5,7 +5,8 @@
 //
 //   exact        codes of small integers, scales of at most 4: every order gives the same bits
 //   real         random codes; scales of the groups of a vector differ by a factor of up to 2^8
-//   adversarial  scales that differ by 2^30; vectors of -0; the largest codes; equal tokens
+//   adversarial  scales that differ by 2^30, of queries and keys about 2^120 apart; vectors of -0;
+//   the largest codes; equal tokens
 #include "reference/indexer/fp4_paged_mqa_logits.h"
 
 #include <fmt/format.h>
@@ -61,9 +62,16 @@ Formula members(TablePart<P>& t) {
   return requests;
 }
 
-// One vector of dim / 2 bytes of codes and dim / 32 scales.
+// Adversarial scales of queries are around 2^60, those of keys around 2^-60, or the reverse.
+constexpr int kFarScale = 60;
+int far_scale(const Step& step) {
+  if (step.fill != Fill::adversarial) return 0;
+  return random_bits(step.seed, 41) % 2 == 0 ? kFarScale : -kFarScale;
+}
+
+// One vector of dim / 2 bytes of codes and dim / 32 scales. `scale`: exponent of their middle.
 void write_vector(const Step& step, std::uint64_t seed, std::int64_t number, std::int64_t dim,
-                  std::uint8_t* codes, std::uint8_t* scales) {
+                  int scale, std::uint8_t* codes, std::uint8_t* scales) {
   // Codes of the numbers -2, -1, 0, 1 and 2; of -0; and of -6 and 6.
   constexpr std::uint8_t kIntegers[] = {12, 10, 0, 2, 4};
   constexpr std::uint8_t kMinusZero = 8, kLargest[] = {7, 15};
@@ -81,7 +89,7 @@ void write_vector(const Step& step, std::uint64_t seed, std::int64_t number, std
   const std::int64_t most = step.fill == Fill::exact ? 2 : step.fill == Fill::real ? 8 : 30;
   for (std::int64_t group = 0; group < dim / kMxGroup; ++group) {
     const std::int64_t exponent = integer(mix(seed, 1), static_cast<std::uint64_t>(group), 0, most);
-    scales[group] = static_cast<std::uint8_t>(kScaleOfOne - most / 2 + exponent);
+    scales[group] = static_cast<std::uint8_t>(kScaleOfOne + scale - most / 2 + exponent);
   }
 }
 
@@ -103,7 +111,7 @@ class Fp4PagedMqaLogitsProblem final : public TableProblem<P> {
       const reference::Fp4Entry entry = reference::fp4_entry(p_.page, p_.dim, token);
       const std::uint64_t own = mix(mix(step.seed, 25), static_cast<std::uint64_t>(request));
       write_vector(step, mix(own, static_cast<std::uint64_t>(position)), position, p_.dim,
-                   block + entry.codes, block + entry.scales);
+                   -far_scale(step), block + entry.codes, block + entry.scales);
     };
     contexts_.fill(step, tensors.at("context_lens"), tensors.at("block_table"), tensors.at("cache"),
                    {poison, write});
@@ -153,7 +161,7 @@ class Fp4PagedMqaLogitsProblem final : public TableProblem<P> {
   void fill_q(const Step& step, std::int64_t live, HostTensor& q, HostTensor& scales) const {
     for (std::int64_t i = 0; i < live * p_.heads; ++i) {
       write_vector(step, mix(mix(step.seed, 20), static_cast<std::uint64_t>(i)),
-                   i / p_.heads + i % 2, p_.dim, q.row<std::uint8_t>(i),
+                   i / p_.heads + i % 2, p_.dim, far_scale(step), q.row<std::uint8_t>(i),
                    scales.row<std::uint8_t>(i));
     }
     if (step.dead_rows == DeadRows::foreign) return;
