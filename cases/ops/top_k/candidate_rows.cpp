@@ -35,7 +35,21 @@ CandidateRows::CandidateRows(const Row& row, const CandidateShape& shape)
               .request_step = row.integer("request_step"),
               .lead = row.integer("lead"),
               .gap = row.integer("gap")};
+  ends_behind_ = row.integer("cut") > 0;
   if (shape.columns < 1) throw BadRow(row.where + ": no columns");
+}
+
+// Every other window ends where the number of its blocks is about that of all columns.
+void CandidateRows::move_end(const Step& step, std::int64_t w, Window& window) const {
+  const std::int64_t whole = shape_.columns / shape_.block_size * shape_.block_size;
+  const std::int64_t last =
+      (shape_.columns + shape_.block_size - 1) / shape_.block_size * shape_.block_size;
+  const std::int64_t edges[] = {shape_.columns - window.start,     whole,   whole + 1, last,
+                                shape_.columns - window.start + 1, last + 1};
+  const std::uint64_t bits = random_bits(mix(step.seed, 77), static_cast<std::uint64_t>(w));
+  if (bits % 2 == 0) return;
+  const std::int64_t length = edges[(bits >> 1) % std::size(edges)];
+  window.end = std::max(window.start, window.start + length);
 }
 
 void CandidateRows::fill(const Step& step, std::string_view name, TensorSet& tensors) const {
@@ -49,7 +63,8 @@ void CandidateRows::fill(const Step& step, std::string_view name, TensorSet& ten
       step.seed, step.fill, pattern_, static_cast<std::int32_t>(shape_.topk_blocks), 1, true};
   for (std::int64_t w = 0; w < shape_.rows / shape_.row_repeat; ++w) {
     const bool live = w < step.live;
-    const Window window = live ? windows_.of(step, w) : Window{shape_.columns, shape_.columns};
+    Window window = live ? windows_.of(step, w) : Window{shape_.columns, shape_.columns};
+    if (live && ends_behind_ && step.fill == Fill::adversarial) move_end(step, w, window);
     starts[w] = static_cast<std::int32_t>(window.start);
     ends[w] = static_cast<std::int32_t>(window.end);
     for (std::int64_t row = w * shape_.row_repeat; live && row < (w + 1) * shape_.row_repeat;

@@ -80,8 +80,11 @@ class CandidateRows {
   std::int64_t live_rows(const Step& step) const { return step.live * shape_.row_repeat; }
 
  private:
+  void move_end(const Step& step, std::int64_t w, Window& window) const;
+
   CandidateShape shape_;
   RaggedWindows windows_;
+  bool ends_behind_ = false;  // windows may end behind the columns
   std::optional<LogitPattern> pattern_;
 };
 
