@@ -48,7 +48,11 @@ class ExpandCandidatesProblem final : public TableProblem<P> {
         windows_(row, p_.rows),
         found_(row.integer("found")),
         newest_(row.integer("newest")),
-        repeats_(row.integer("repeats") != 0) {}
+        repeats_(row.integer("repeats") != 0) {
+    if (p_.block_size % p_.sparse_block_size != 0) {
+      throw BadRow(row.where + ": sparse_block_size is a divisor of block_size");
+    }
+  }
 
   void fill(const Step& step, TensorSet& tensors) const override {
     HostTensor& blocks = tensors.at("blocks");

@@ -109,6 +109,8 @@ typedef struct plumb_compress_norm_rope_insert_params {
   const uint16_t* weight;         /* bf16 [head_dim] */
   const float* cos_sin;           /* [positions, 64]: cosines, then sines */
   const int64_t* kv_slot_mapping; /* [tokens] */
+  /* block_stride_bytes: a multiple of 4 in the layouts INDEXER and INDEXER_BYTES, of 2 in MAIN and
+   * ROWS */
   plumb_paged_cache cache;
   int64_t tokens;
   int64_t head_dim; /* a multiple of 64, 128 to 512; the last 64 are rotated */
