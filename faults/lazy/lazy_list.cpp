@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <iterator>
 #include <map>
 #include <optional>
@@ -160,13 +161,31 @@ std::vector<LaunchCondition> branches_of(const OpTable& table,
   return all;
 }
 
+// Also in a formula: "slots + 1".
+bool is_in_a_shape(const OpTable& table, const std::string& member) {
+  const auto is_of_name = [](char c) { return std::isalnum(c) != 0 || c == '_' || c == '.'; };
+  const auto occurs = [&](const Formula& formula) {
+    const std::string text = formula.text();
+    for (std::size_t at = 0; (at = text.find(member, at)) != text.npos; ++at) {
+      const std::size_t end = at + member.size();
+      if ((at == 0 || !is_of_name(text[at - 1])) && (end == text.size() || !is_of_name(text[end])))
+        return true;
+    }
+    return false;
+  };
+  return std::ranges::any_of(table.fields(), [&](const OpTable::Field& field) {
+    const auto* tensor = std::get_if<TableTensor>(&field);
+    return tensor != nullptr && std::ranges::any_of(tensor->shape, occurs);
+  });
+}
+
 std::vector<LaunchCondition> whole_tiles_of(const OpTable& table,
                                             const std::vector<RowScalars>& rows) {
   std::vector<LaunchCondition> all;
   for (const OpTable::Field& field : table.fields()) {
     const auto* scalar = std::get_if<TableScalar>(&field);
     if (scalar == nullptr || is_stride(scalar->member)) continue;
-    if (!uses_of(table, scalar->member.name).dimension) continue;
+    if (!is_in_a_shape(table, scalar->member.name)) continue;
     const std::set<std::int64_t> values = values_of(*scalar, rows);
     for (const std::int64_t tile : kWholeTiles) {
       if (values.empty() || *values.rbegin() < tile) continue;
