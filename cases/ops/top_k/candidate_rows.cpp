@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "cases/tensors/fill.h"
 #include "reference/bound.h"
 #include "reference/formats/bfloat16.h"
 
