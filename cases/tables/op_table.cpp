@@ -182,7 +182,12 @@ void OpTable::set_scalars(const Row& row, const device::Properties* platform, vo
   }
   for (const Field& field : fields_) {
     const auto* scalar = std::get_if<TableScalar>(&field);
-    if (scalar != nullptr && exists(scalar->when, values)) set(*scalar, values, params);
+    if (scalar == nullptr || !exists(scalar->when, values)) continue;
+    try {
+      set(*scalar, values, params);
+    } catch (const std::invalid_argument& error) {  // a formula has no value
+      throw std::invalid_argument(scalar->member.name + ": " + error.what());
+    }
   }
   check_widened(fields_, values);
 }

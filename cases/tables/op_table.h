@@ -96,8 +96,8 @@ class OpTable {
   OpTable(OpTable&& other) noexcept;
   ~OpTable();
 
-  // Sets the scalars of a case. Throws BadRow, or std::out_of_range for a value that its member
-  // cannot hold.
+  // Sets the scalars of a case. Throws BadRow, std::out_of_range for a value that its member cannot
+  // hold, or std::invalid_argument, with the member's name, for a formula without a value.
   void set_scalars(const Row& row, const device::Properties* platform, void* params) const;
   // The tensors of a row: inputs, then all others, each in the order of the table.
   struct PlacedTensor {

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cases/tables/table_problem.h"
 
+#include <fmt/format.h>
+
 #include <cstring>
+#include <stdexcept>
 #include <utility>
 
 #include "device/launch_state.h"
@@ -22,7 +25,11 @@ struct TableState : OpState {
 ProblemOfTable::ProblemOfTable(const OpTable& table, const Row& row,
                                const device::Properties& platform)
     : table_(table), row_(row), params_(table) {
-  table_.set_scalars(row_, &platform, params_.data());
+  try {
+    table_.set_scalars(row_, &platform, params_.data());
+  } catch (const std::invalid_argument& error) {
+    throw BadRow(fmt::format("{}: {}", row.where, error.what()));
+  }
   capacity_ = table_.capacity.value({.params = params_.data(), .row = &row_});
 }
 ProblemOfTable::~ProblemOfTable() = default;

@@ -101,5 +101,26 @@ TEST(WidenedRows, RefuseAFarStrideThatHasNoPlaces) {
   EXPECT_THROW(run_case(which, on("sim-sm90")), BadRow);
 }
 
+// A kernel may refuse such calls. That would be blamed on it.
+TEST(RefusedRows, AreNoLegalCalls) {
+  const auto with = [](const char* id, const char* name, const char* value) {
+    Case which = find_case(id);
+    set_parameter(*which.op, which.row, name, value);
+    return run_case(which, on("sim-sm90")).outcome;
+  };
+  const char* const compress = "compress_norm_rope_insert/c4_main/eager";
+  EXPECT_THROW(with(compress, "page_gap", "1"), BadRow);
+  EXPECT_EQ(with(compress, "page_gap", "2"), Outcome::passed);
+  const char* const expand = "expand_candidate_blocks/v41_decode/eager";
+  EXPECT_THROW(with(expand, "sparse_block_size", "3"), BadRow);
+  EXPECT_EQ(with(expand, "sparse_block_size", "4"), Outcome::passed);
+  try {
+    with(expand, "sparse_block_size", "3");
+  } catch (const BadRow& error) {
+    EXPECT_NE(std::string(error.what()).find(": sparse_blocks_row_stride: "), std::string::npos)
+        << error.what();
+  }
+}
+
 }  // namespace widened_rows_test
 }  // namespace plumb::cases

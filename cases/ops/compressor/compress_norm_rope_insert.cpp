@@ -185,20 +185,10 @@ class CompressProblem final : public TableProblem<P> {
       throw BadRow(row.where + ": states of the main layout have 512 channels");
     }
     if (p_.head_dim % 64 != 0) throw BadRow(row.where + ": head_dim is a multiple of 64");
-    if (p_.cache.block_stride_bytes % alignment() != 0) {
+    const std::int64_t alignment = CompressedLayout(p_).alignment();
+    if (p_.cache.block_stride_bytes % alignment != 0) {
       throw BadRow(fmt::format("{}: blocks of the cache are {} bytes apart, no multiple of {}",
-                               row.where, p_.cache.block_stride_bytes, alignment()));
-    }
-  }
-
-  // Of the addresses of a cache.
-  std::int64_t alignment() const {
-    switch (p_.layout) {
-      case PLUMB_COMPRESSED_INDEXER:
-      case PLUMB_COMPRESSED_INDEXER_BYTES: return 4;
-      case PLUMB_COMPRESSED_INDEXER_MXFP4:
-      case PLUMB_COMPRESSED_ROWS_FP8: return 1;
-      default: return 2;
+                               row.where, p_.cache.block_stride_bytes, alignment));
     }
   }
 

@@ -86,6 +86,18 @@ bool CompressedLayout::has_scales() const {
   return kind != PLUMB_COMPRESSED_ROWS && kind != PLUMB_COMPRESSED_ROWS_FP8;
 }
 
+std::int64_t CompressedLayout::alignment() const {
+  switch (kind) {
+    case PLUMB_COMPRESSED_INDEXER:
+    case PLUMB_COMPRESSED_INDEXER_BYTES: return 4;
+    case PLUMB_COMPRESSED_MAIN:
+    case PLUMB_COMPRESSED_ROWS: return 2;
+    case PLUMB_COMPRESSED_INDEXER_MXFP4:
+    case PLUMB_COMPRESSED_ROWS_FP8: break;
+  }
+  return 1;
+}
+
 std::int64_t CompressedLayout::quantised_columns() const {
   if (kind == PLUMB_COMPRESSED_ROWS) return 0;
   return is_main() ? reference::kMlaNope : head_dim;

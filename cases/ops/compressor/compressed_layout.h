@@ -37,6 +37,7 @@ struct CompressedLayout {
   reference::GroupQuant quant() const;
   bool is_main() const { return kind == PLUMB_COMPRESSED_MAIN; }
   bool is_of_indexer() const;
+  std::int64_t alignment() const;          // of the addresses of blocks, in bytes
   bool has_scales() const;                 // per state
   std::int64_t quantised_columns() const;  // the first ones of a state; 0: none
 
