@@ -78,6 +78,12 @@ const std::vector<LazyCase> kCases{
      {{"tokens", "127"}}},
     {"rms_norm.x.nan", "rms_norm/q_lora/eager", {}, {}},
     {"rms_norm.x.infinity", "rms_norm/v4_flash_hidden/full_graph", {}, {}},
+    {"save_partial_states.kv.unusual_nan", "save_partial_states/c4_main/eager", {}, {}},
+    {"save_partial_states.kv.negative_zero", "save_partial_states/c4_main/eager", {}, {}},
+    {"transform_index_page_table.topk_indices.below_minus_one",
+     "transform_index_page_table/v32_decode/eager",
+     {},
+     {}},
 };
 
 class LazyKernels : public testing::TestWithParam<LazyCase> {
