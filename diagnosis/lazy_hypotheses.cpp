@@ -66,11 +66,12 @@ std::string meaning_of(const LazyKernel& kernel) {
       return fmt::format("does not write the last element of {}", member);
     case LazyKind::int32_offsets: return fmt::format("counts elements of {} in 32 bits", member);
     case LazyKind::uint32_bytes: return fmt::format("counts bytes of {} in 32 bits", member);
-    case LazyKind::below_minus_one: return fmt::format("reads {} below -1 as 0", member);
-    case LazyKind::nan: return fmt::format("reads NaN in {} as 0", member);
-    case LazyKind::unusual_nan: return fmt::format("reads NaN in {} by its usual bits", member);
-    case LazyKind::infinity: return fmt::format("reads infinity in {} as a number", member);
-    case LazyKind::negative_zero: return fmt::format("reads -0 in {} as 0", member);
+    // No hypotheses: real kernels misread these values in many ways.
+    case LazyKind::below_minus_one:
+    case LazyKind::nan:
+    case LazyKind::unusual_nan:
+    case LazyKind::infinity:
+    case LazyKind::negative_zero: break;
   }
   return "";
 }

@@ -37,7 +37,7 @@ enum class LazyKind {
   // Special values of an input:
   below_minus_one,  // integers below -1 are read as 0
   nan,              // NaN is read as 0
-  unusual_nan,      // NaN with other bits than 0x7fc00000 (bf16: 0x7fc0) is read as 0
+  unusual_nan,      // NaN is read as 0, unless its bits are 0x7fc00000 (bf16: 0x7fc0)
   infinity,         // infinities are read as the largest finite number of their sign
   negative_zero     // -0 is read as 0
 };

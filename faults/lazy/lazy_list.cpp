@@ -144,8 +144,7 @@ std::set<std::int64_t> values_of(const TableScalar& scalar, const std::vector<Ro
   return values;
 }
 
-// A kernel may have another branch for each value of a word or a flag, and for launches that its
-// tiles divide.
+// A kernel may have another branch for each value of a word or a flag.
 std::vector<LaunchCondition> branches_of(const OpTable& table,
                                          const std::vector<RowScalars>& rows) {
   std::vector<LaunchCondition> all;
@@ -161,7 +160,7 @@ std::vector<LaunchCondition> branches_of(const OpTable& table,
   return all;
 }
 
-// Also in a formula: "slots + 1".
+// Also as part of a dimension: "slots + 1".
 bool is_in_a_shape(const OpTable& table, const std::string& member) {
   const auto is_of_name = [](char c) { return std::isalnum(c) != 0 || c == '_' || c == '.'; };
   const auto occurs = [&](const Formula& formula) {
@@ -179,6 +178,7 @@ bool is_in_a_shape(const OpTable& table, const std::string& member) {
   });
 }
 
+// A grid that is one tile too small shows only where tiles divide the size.
 std::vector<LaunchCondition> whole_tiles_of(const OpTable& table,
                                             const std::vector<RowScalars>& rows) {
   std::vector<LaunchCondition> all;

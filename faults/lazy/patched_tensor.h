@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Changes a tensor before a launch and restores it after the launch, as if the kernel ignored an
-// input or did not write the end of an output.
+// input, misread special values of it, or did not write the end of an output.
 #pragma once
 
 #include <cstddef>

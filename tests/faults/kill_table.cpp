@@ -2,8 +2,8 @@
 //
 // Prints which rows of the default tier see each mutant (faults/mutants, faults/unseen): the case
 // fails with it. With --lazy: each lazy kernel (plumb's own kernel with one added assumption,
-// faults/lazy). With --rare: lazy kernels whose defect few launches show. These ask for no row, and
-// change no exit code.
+// faults/lazy). With --rare: lazy kernels whose defect few launches show. No row has to see
+// these, and they change no exit code.
 //   plumb_kill_table [--all] [--lazy|--rare] [--sample N TEXT] [--cases FILE] [PART_OF_A_NAME...]
 // Two rows have to see a mutant of faults/mutants, one row any other kernel. The search stops
 // there, unless --all is given. --sample: tries N of the kernels, chosen by a hash with TEXT,

@@ -40,7 +40,8 @@ CandidateRows::CandidateRows(const Row& row, const CandidateShape& shape)
   if (shape.columns < 1) throw BadRow(row.where + ": no columns");
 }
 
-// Every other window ends where the number of its blocks is about that of all columns.
+// Moves the ends of about half of the windows: to the end of the columns, and to where a window has
+// as many blocks as the columns, one fewer or one more.
 void CandidateRows::move_end(const Step& step, std::int64_t w, Window& window) const {
   const std::int64_t whole = shape_.columns / shape_.block_size * shape_.block_size;
   const std::int64_t last =
