@@ -7,6 +7,7 @@
 #include <cstring>
 #include <iterator>
 #include <set>
+#include <span>
 #include <stdexcept>
 #include <string_view>
 #include <utility>
@@ -26,6 +27,16 @@ bool is_constant(std::string_view tensor) {
       "fn",       "scale",     "base",      "norm_weight", "weight",       "bias",        "ape",
       "q_weight", "kv_weight", "attn_sink", "cos_sin",     "enorm_weight", "hnorm_weight"};
   return names.contains(tensor);
+}
+
+// What `poison` writes over the first bytes of a copy, or over all of a shorter one. No call leaves
+// such bytes: poison itself could be a row of -1.
+constexpr std::uint8_t kMark = 0xa5;
+constexpr std::size_t kMarkBytes = 256;
+
+bool has_mark(std::span<const std::byte> copy) {
+  return std::ranges::all_of(copy.first(std::min(copy.size(), kMarkBytes)),
+                             [](std::byte b) { return b == std::byte{kMark}; });
 }
 
 std::optional<Expectations> expect_sample(const PlaceholderReference& placeholder,
@@ -140,7 +151,7 @@ CallRecorder::TensorCopy CallRecorder::copy_of(const HostTensor& tensor,
   return copy;
 }
 
-// Places all copies of a call in one block, because a device allocation is slow.
+// Places all copies of a call in one block.
 void CallRecorder::place_copies(CallRecording& recording) {
   constexpr std::size_t kAlignment = 256;
   std::vector<std::pair<TensorCopy*, std::size_t>> places;  // copies and their offsets in the block
@@ -151,24 +162,9 @@ void CallRecorder::place_copies(CallRecording& recording) {
     bytes += (copy.bytes + kAlignment - 1) / kAlignment * kAlignment;
   }
   if (places.empty()) return;
-  const CopyBlock block = take_block(bytes);
+  const CopyMemory::CopyBlock block = memory_.take(bytes);
   current_->blocks.push_back(block);
   for (const auto& [copy, begin] : places) copy->to = block.address + begin;
-}
-
-// Reuses a block of a retired part, uncleared: every copy is written before it is read.
-CallRecorder::CopyBlock CallRecorder::take_block(std::size_t bytes) {
-  const auto fits = [&](const CopyBlock& block) {
-    return block.bytes >= bytes && block.bytes / 2 <= bytes;
-  };
-  const auto spare = std::find_if(spare_.begin(), spare_.end(), fits);
-  if (spare == spare_.end()) {
-    const auto count = static_cast<std::int64_t>(bytes);
-    return {memory_.allocate<std::byte>(count, "copies of what a call reads and writes"), bytes};
-  }
-  const CopyBlock block = *spare;
-  spare_.erase(spare);
-  return block;
 }
 
 // Updates the addresses: an attention state or a temporary may lie at another address now.
@@ -237,8 +233,11 @@ void CallRecorder::poison(device::Stream stream) {
   }
   for (const auto& [name, run] : parts_) {
     if (std::exchange(run->poisoned, true)) continue;
-    for (const CopyBlock& block : run->blocks) {
-      device_.fill(block.address, static_cast<std::uint8_t>(Poison::nan), block.bytes, stream);
+    for (const auto& call : run->calls) {
+      for (const TensorCopy& copy : call->copies) {
+        if (copy.to == nullptr) continue;
+        device_.fill(copy.to, kMark, std::min(copy.bytes, kMarkBytes), stream);
+      }
     }
   }
 }
@@ -261,24 +260,22 @@ std::optional<device::decode::StepPart> CallRecorder::latest(const std::string& 
 
 void CallRecorder::read_back(const TensorCopy& copy, CallRecording& recording) {
   if (copy.image >= 0) return read_image(copy, recording);
-  HostTensor& to = recording.tensors.at(copy.tensor);
-  const std::byte* const from = copy.to != nullptr ? copy.to : copy.from;
-  if (copy.row_bytes == 0) {
-    device_.copy(to.bytes().data(), from, copy.bytes, stream_);
-    return;
+  HostTensor& tensor = recording.tensors.at(copy.tensor);
+  const bool unpacks = copy.row_bytes != 0;
+  if (unpacks) row_bytes_.resize(copy.bytes);
+  const std::span<std::byte> to(unpacks ? row_bytes_.data() : tensor.bytes().data(), copy.bytes);
+  device_.copy(to.data(), copy.to != nullptr ? copy.to : copy.from, copy.bytes, stream_);
+  if (copy.to != nullptr && has_mark(to)) {
+    std::ranges::fill(to, static_cast<std::byte>(Poison::nan));
   }
-  row_bytes_.resize(copy.bytes);
-  device_.copy(row_bytes_.data(), from, copy.bytes, stream_);
-  unpack_rows(row_bytes_.data(), copy.row_bytes, to);
+  if (unpacks) unpack_rows(row_bytes_.data(), copy.row_bytes, tensor);
 }
 
 const CallRecorder::Calls& CallRecorder::fetch(const device::decode::StepPart& part, Read read) {
   PartRecord& run = run_of(part);
   run.poisoned = false;
   if (part.varies) {
-    for (const auto& retired : retired_) {
-      spare_.insert(spare_.end(), retired->blocks.begin(), retired->blocks.end());
-    }
+    for (const auto& retired : retired_) memory_.give_back(retired->blocks);
     retired_.clear();
   }
   for (const auto& recording : run.calls) {

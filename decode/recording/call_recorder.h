@@ -16,9 +16,9 @@
 #include <vector>
 
 #include "cases/tables/problem.h"
-#include "decode/engine/memory.h"
 #include "decode/engine/model.h"
 #include "decode/recording/call_tensors.h"
+#include "decode/recording/copy_memory.h"
 #include "decode/watch/exchanged.h"
 #include "device/caching_allocator.h"
 
@@ -81,9 +81,9 @@ class CallRecorder final : public device::decode::CallObserver {
   // Op of the latest call enqueued with an output at this address, in any step. nullptr: none.
   const std::string* last_writer(const std::byte* address) const;
 
-  // Call at the start of a step. Enqueues poison over the copies of all parts that a graph may
-  // replay, so that a call that does not run leaves poison. Skips parts that are poisoned already
-  // and were neither enqueued nor fetched since.
+  // Call at the start of a step. Enqueues a mark over the first bytes of each copy of all parts
+  // that a graph may replay: a copy that is not made afterwards is read back as poison. Skips parts
+  // that are marked already and were neither enqueued nor fetched since.
   void poison(device::Stream stream);
   enum class Read { everything, outputs };
   // Reads back the calls of a part as they ran last. Their work must have finished. Throws
@@ -103,17 +103,11 @@ class CallRecorder final : public device::decode::CallObserver {
   void rebind(const std::vector<Binding>& bindings, CallRecording& recording);
   void copy(const CallRecording& recording, bool before, device::Stream stream);
   void read_back(const TensorCopy& copy, CallRecording& recording);
-  // Device memory for the copies of one call.
-  struct CopyBlock {
-    std::byte* address = nullptr;
-    std::size_t bytes = 0;
-  };
-  CopyBlock take_block(std::size_t bytes);
   // The calls of a part, as it was enqueued last, with their copies.
   struct PartRecord {
     Calls calls;
     std::list<std::unique_ptr<CallRecording>> others;  // of runs before, in order
-    std::vector<CopyBlock> blocks;
+    std::vector<CopyMemory::CopyBlock> blocks;         // one per call that has copies
     bool poisoned = false;
   };
   // Host copies of a cache before and after the step.
@@ -142,8 +136,7 @@ class CallRecorder final : public device::decode::CallObserver {
   bool fills_ =
       false;  // true while the caches of a new request are filled: these calls are not recorded
   FillHook when_filled_;
-  device::decode::EngineMemory memory_;
-  std::vector<CopyBlock> spare_;  // blocks of retired records, for reuse
+  CopyMemory memory_;
   PartRecord* current_ = nullptr;
   std::int64_t tokens_ = 0;  // of the current part
   std::int64_t sample_ = 0;  // rows of a call that are judged; 0: all
