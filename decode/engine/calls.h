@@ -82,6 +82,9 @@ class CallObserver {
   virtual void begin(const StepPart& part) = 0;
   virtual void before(const Call& call, Stream stream) = 0;
   virtual void after(const Call& call, Stream stream) = 0;
+  // True before a step is captured, false after it. No step reads the results of calls that run
+  // meanwhile outside of the graph, as those of the warm-up.
+  virtual void captures(bool /*begins*/) {}
 };
 
 // Runs something else in place of an op, eagerly or during a capture.
@@ -130,6 +133,10 @@ class Caller {
   // Tells the observer that the calls that follow belong to this part of a step.
   void begin(const StepPart& part) const {
     if (observer_ != nullptr) observer_->begin(part);
+  }
+  // Tells the observer that the capture of a step begins or has ended.
+  void captures(bool begins) const {
+    if (observer_ != nullptr) observer_->captures(begins);
   }
   // Whether the implementation has this op.
   bool has(std::string_view op) const { return device::find_entry(ops_, op) != nullptr; }

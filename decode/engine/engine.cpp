@@ -24,6 +24,18 @@ std::int64_t tokens_of(const std::vector<Query>& queries) {
   return tokens;
 }
 
+// Tells the observer of a capture while it lives.
+class CaptureNotice {
+ public:
+  explicit CaptureNotice(const Caller& call) : call_(call) { call_.captures(true); }
+  ~CaptureNotice() { call_.captures(false); }
+  CaptureNotice(const CaptureNotice&) = delete;
+  CaptureNotice& operator=(const CaptureNotice&) = delete;
+
+ private:
+  const Caller& call_;
+};
+
 constexpr const char* kMetadata = "metadata";
 constexpr const char* kDraftMetadata = "draft metadata";
 
@@ -162,6 +174,7 @@ void Engine::recapture(std::int64_t n) {
 
 // Captures a step without requests, so that the capture writes no request's caches.
 void Engine::capture(const ModelRunner::Dispatch& what) {
+  const CaptureNotice notice(call_);
   prepare({}, what, {});
   target_->capture(what.kind, plan_);
   if (drafter_ && drafter_->mode() != GraphMode::none) drafter_->capture(what.kind, plan_);

@@ -111,6 +111,7 @@ void CallRecorder::after(const device::decode::Call&, device::Stream stream) {
 }
 
 void CallRecorder::copy(const CallRecording& recording, bool before, device::Stream stream) {
+  if (captures_ && !device_.capturing()) return;
   for (const TensorCopy& copy : recording.copies) {
     if (copy.to != nullptr && copy.before == before) {
       device_.copy(copy.to, copy.from, copy.bytes, stream);

@@ -39,6 +39,7 @@ class CallRecorder final : public device::decode::CallObserver {
   void begin(const device::decode::StepPart& part) override;
   void before(const device::decode::Call& call, device::Stream stream) override;
   void after(const device::decode::Call& call, device::Stream stream) override;
+  void captures(bool begins) override { captures_ = begins; }
 
   // One tensor of a call.
   struct TensorCopy {
@@ -135,6 +136,7 @@ class CallRecorder final : public device::decode::CallObserver {
   std::map<std::string, device::decode::StepPart, std::less<>> latest_;  // latest part by name
   bool fills_ =
       false;  // true while the caches of a new request are filled: these calls are not recorded
+  bool captures_ = false;  // true during a capture and its warm-up: only the graph makes copies
   FillHook when_filled_;
   CopyMemory memory_;
   PartRecord* current_ = nullptr;
