@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "cases/tensors/bad_row.h"
+#include "cases/tensors/shapes_only.h"
 #include "device/device.h"
 #include "reference/bound.h"
 
@@ -43,7 +44,7 @@ void check(const TensorSpec& spec) {
 // the host, on the device, as expected values. Without this check a huge shape would end the
 // process without a message.
 void check_fits(const TensorSpec& spec, std::size_t bytes) {
-  const auto memory =
+  static const double memory =
       static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
   if (static_cast<double>(bytes) <= memory / 4) return;
   throw BadRow(fmt::format("{} [{}] takes {:.0f} GiB, more than a quarter of this machine's memory",
@@ -51,7 +52,12 @@ void check_fits(const TensorSpec& spec, std::size_t bytes) {
                            static_cast<double>(bytes) / (1 << 30)));
 }
 
+thread_local bool shapes_only = false;
+
 }  // namespace
+
+ShapesOnly::ShapesOnly() : before_(std::exchange(shapes_only, true)) {}
+ShapesOnly::~ShapesOnly() { shapes_only = before_; }
 
 std::size_t size_of(Dtype dtype) {
   switch (dtype) {
@@ -81,7 +87,7 @@ HostTensor::HostTensor(TensorSpec spec) : spec_(std::move(spec)) {
   contiguous_ = spec_.strides == contiguous_strides(spec_.shape);
   const std::size_t bytes = static_cast<std::size_t>(extent()) * size_of(spec_.dtype);
   check_fits(spec_, bytes);
-  bytes_ = std::make_shared<Bytes>(bytes);
+  bytes_ = std::make_shared<Bytes>(shapes_only ? 0 : bytes);
   if (spec_.sparse && device_bytes(*this) > device::kLargestSparse) {
     throw BadRow(fmt::format("{} would take {} GiB of addresses, more than {}", spec_.name,
                              device_bytes(*this) >> 30, device::kLargestSparse >> 30));

@@ -10,7 +10,7 @@
 
 namespace plumb::cases {
 
-// Checks that at least one call of the twin's step ran: the recorder's copies were poisoned before.
+// Checks that at least one call of the twin's step ran: the recorder's copies were marked before.
 bool check_ran(WatchedStep& step);
 // Checks that the results of the plain engine equal those of the twin.
 void check_twin(WatchedStep& step);

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <iterator>
 #include <set>
@@ -14,6 +15,7 @@
 
 #include "cases/drivers/call_sample.h"
 #include "cases/drivers/run.h"
+#include "cases/tensors/shapes_only.h"
 #include "decode/recording/right_calls.h"
 #include "device/find_in.h"
 
@@ -127,7 +129,10 @@ std::unique_ptr<CallRecorder::CallRecording> CallRecorder::make_recording(
   static_cast<JudgedCall&>(*recording) = judged_call(call, entry, geometry_, device_.properties());
   recording->place = call.place;
   if (recording->problem) recording->entry = entry;
-  recording->tensors = recording->make_tensors();
+  {
+    const ShapesOnly shapes;  // most calls that are captured are never fetched
+    recording->tensors = recording->make_tensors();
+  }
   for (const HostTensor& tensor : recording->tensors.all()) {
     const Binding& bound = *find_binding(recording->bindings, tensor.spec().name);
     recording->copies.push_back(copy_of(tensor, bound));
@@ -259,9 +264,23 @@ std::optional<device::decode::StepPart> CallRecorder::latest(const std::string& 
   return found->second;
 }
 
+bool CallRecorder::has_copies(const device::decode::StepPart& part) {
+  std::array<std::byte, kMarkBytes> first;
+  const auto is_made = [&](const TensorCopy& copy) {
+    if (copy.to == nullptr) return false;
+    const std::span<std::byte> bytes(first.data(), std::min(copy.bytes, kMarkBytes));
+    device_.copy(bytes.data(), copy.to, bytes.size(), stream_);
+    return !has_mark(bytes);
+  };
+  return std::ranges::any_of(run_of(part).calls, [&](const auto& call) {
+    return std::ranges::any_of(call->copies, is_made);
+  });
+}
+
 void CallRecorder::read_back(const TensorCopy& copy, CallRecording& recording) {
   if (copy.image >= 0) return read_image(copy, recording);
   HostTensor& tensor = recording.tensors.at(copy.tensor);
+  if (tensor.bytes().empty()) tensor = HostTensor(tensor.spec());
   const bool unpacks = copy.row_bytes != 0;
   if (unpacks) row_bytes_.resize(copy.bytes);
   const std::span<std::byte> to(unpacks ? row_bytes_.data() : tensor.bytes().data(), copy.bytes);

@@ -55,7 +55,7 @@ class CallRecorder final : public device::decode::CallObserver {
   struct CallRecording : JudgedCall {
     device::decode::CallPlace place;
     const device::OpEntry* entry = nullptr;
-    TensorSet tensors;  // contents of the latest fetch
+    TensorSet tensors;  // contents of the latest fetch; tensors of no fetch have no bytes
     std::vector<TensorCopy> copies;
 
     // True for an op that ran plumb's own kernel instead of one of the implementation under test.
@@ -86,6 +86,8 @@ class CallRecorder final : public device::decode::CallObserver {
   // that a graph may replay: a copy that is not made afterwards is read back as poison. Skips parts
   // that are marked already and were neither enqueued nor fetched since.
   void poison(device::Stream stream);
+  // Whether a copy of a part's calls has been made since poison(). Their work must have finished.
+  bool has_copies(const device::decode::StepPart& part);
   enum class Read { everything, outputs };
   // Reads back the calls of a part as they ran last. Their work must have finished. Throws
   // std::out_of_range for a part that never ran.

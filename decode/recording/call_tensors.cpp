@@ -86,7 +86,9 @@ JudgedCall judged_call(const device::decode::Call& call, const device::OpEntry* 
 }
 
 std::size_t bytes_there(const HostTensor& tensor, const Binding& binding) {
-  if (binding.row_bytes == 0) return tensor.bytes().size();
+  if (binding.row_bytes == 0) {
+    return static_cast<std::size_t>(tensor.extent()) * size_of(tensor.spec().dtype);
+  }
   return static_cast<std::size_t>(binding.row_bytes) *
          static_cast<std::size_t>(tensor.spec().shape.front());
 }
