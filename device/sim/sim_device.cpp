@@ -13,6 +13,14 @@ namespace {
 
 [[noreturn]] void fail(ErrorKind fault, const std::string& what) { throw DeviceError(fault, what); }
 
+// True if all pending work of the stream is copies, fills and waits.
+bool only_moves(const StreamState& stream) {
+  return std::ranges::all_of(stream.pending, [](const Operation& one) {
+    return std::holds_alternative<MemoryCopy>(one) || std::holds_alternative<MemoryFill>(one) ||
+           std::holds_alternative<Wait>(one);
+  });
+}
+
 }  // namespace
 
 SimDevice::SimDevice(const Properties& properties, const Conditions& conditions)
@@ -192,9 +200,13 @@ void SimDevice::submit(StreamState& stream, Operation operation) {
   if (conditions_.policy == Policy::early) drain(stream.tail());
 }
 
+// Simulated threads belong to the device's own thread. Work without kernels needs no other thread,
+// and a change of threads takes longer than most copies.
 void SimDevice::run_everything() {
+  const auto run = [&] { run_interleaved(streams_, executor_, conditions_.seed + tickets_); };
+  if (std::ranges::all_of(streams_, [](const auto& one) { return only_moves(*one); })) return run();
   if (!thread_) thread_ = take_device_thread();
-  thread_->run([&] { run_interleaved(streams_, executor_, conditions_.seed + tickets_); });
+  thread_->run(run);
 }
 
 void SimDevice::drain(const StreamPoint& point) {
