@@ -10,6 +10,7 @@
 #include "cases/drivers/run.h"
 #include "cases/recorded/recorded_problem.h"
 #include "cases/tensors/fill.h"
+#include "cases/tensors/shapes_only.h"
 
 namespace plumb::cases {
 
@@ -160,6 +161,7 @@ void shorten(bool replayed, bool in_turn, Point& point) {
 double verdict_cost(const Problem& problem) {
   constexpr double kPerElement = 120;
   double elements = 0;
+  const ShapesOnly shapes;
   const TensorSet tensors = problem.make_tensors();
   for (const HostTensor& tensor : tensors.all()) {
     if (tensor.spec().role != Role::input) elements += static_cast<double>(tensor.elements());

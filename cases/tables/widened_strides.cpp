@@ -20,6 +20,19 @@ std::string row_name(std::string member) {
   return member;
 }
 
+// Whether the row has a parameter that begins with `what` and an underscore. Nearly all rows have
+// none, and a look here is cheaper than one for each stride.
+bool has_any(const Row& row, std::string_view what) {
+  const auto begins = [&](const std::string& name) {
+    return name.starts_with(what) && name.size() > what.size() && name[what.size()] == '_';
+  };
+  for (auto next = row.integers.lower_bound(what); next != row.integers.end(); ++next) {
+    if (begins(next->first)) return true;
+    if (!next->first.starts_with(what)) break;
+  }
+  return false;
+}
+
 // Factor by which a dimension's own far_ parameter multiplies its stride; 1 without the parameter.
 std::int64_t spread_of(const TableTensor& tensor, std::size_t dimension,
                        const FormulaValues& values) {
@@ -68,6 +81,7 @@ bool takes_effect(const std::vector<OpTable::Field>& fields, bool far, const std
 }  // namespace
 
 std::int64_t said_of_stride(const Row& row, std::string_view what, const std::string& member) {
+  if (!has_any(row, what)) return 0;
   const auto found = row.integers.find(row_name(fmt::format("{}_{}", what, member)));
   return found == row.integers.end() ? 0 : found->second;
 }
@@ -95,6 +109,7 @@ std::int64_t spread_of(const std::vector<OpTable::Field>& fields, const std::str
 
 void place(const std::vector<OpTable::Field>& fields, const TableTensor& tensor,
            const FormulaValues& values, TensorSpec& spec) {
+  if (!has_any(*values.row, "far")) return;
   std::int64_t spread = 1;
   for (std::size_t i = 0; i < tensor.strides.size(); ++i) {
     const std::int64_t here = spread_of(fields, tensor.strides[i].text(), values);
