@@ -36,13 +36,17 @@ class BackgroundWriter:
 
     def __init__(self, memory: int):
         self._memory = memory
+        self._switch = sys.getswitchinterval()
+        sys.setswitchinterval(min(self._switch, _SWITCH_SECONDS))
+        self.start()
+
+    def start(self) -> None:
+        """Starts without steps. Called again in a forked process, which has no threads of its parent."""
         self._steps: collections.deque[EndedStep] = collections.deque()  # the first one is being written
         self._free_to_write = 0  # number of these steps that may be written now
         self._closed = False
         self._error: BaseException | None = None
         self._changed = threading.Condition()
-        self._switch = sys.getswitchinterval()
-        sys.setswitchinterval(min(self._switch, _SWITCH_SECONDS))
         self._thread = threading.Thread(target=self._run, name="plumb trace", daemon=True)
         self._thread.start()
 

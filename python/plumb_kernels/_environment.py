@@ -6,6 +6,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import importlib
+import multiprocessing.util
 import os
 import sys
 from typing import Any
@@ -16,15 +17,21 @@ from ._trace_tensors import BadTrace
 _SIZES = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
+_recorder: Recorder | None = None
+
+
 def from_environment() -> Recorder | None:
-    """Records until the process ends, if PLUMB_RECORD is set. An engine's plug-in entry point calls this.
+    """Records until the process ends, if PLUMB_RECORD is set. Further calls return the same recorder.
+
+    vLLM and SGLang call this in each process: it is an entry point of both (pyproject.toml).
 
     PLUMB_RECORD=FOLDER[:OPTION=VALUE,…] with the options ops, layers, steps (several: 0+3+8-12), budget, rows.
     PLUMB_TAPS=MODULE:FUNCTION names the function that gives the taps to record().
     """
+    global _recorder
     wanted = os.environ.get("PLUMB_RECORD")
-    if not wanted:
-        return None
+    if not wanted or _recorder is not None:
+        return _recorder
     folder, options = parse(wanted)
     module, _, function = os.environ.get("PLUMB_TAPS", "").partition(":")
     if not module or not function:
@@ -32,7 +39,14 @@ def from_environment() -> Recorder | None:
     taps = getattr(importlib.import_module(module), function)
     recording = contextlib.ExitStack()
     atexit.register(recording.close)
-    return recording.enter_context(record(folder, taps, rank=rank_of_process, **options))
+
+    def rank() -> int:
+        """Called at the first step. A process that multiprocessing forked ends without atexit."""
+        multiprocessing.util.Finalize(None, recording.close, exitpriority=0)
+        return rank_of_process()
+
+    _recorder = recording.enter_context(record(folder, taps, rank=rank, **options))
+    return _recorder
 
 
 def parse(text: str) -> tuple[str, dict[str, Any]]:

@@ -9,6 +9,7 @@ import functools
 import os
 import re
 import sys
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -36,6 +37,9 @@ class Tap:
     step: bool = False
 
 
+_RECORDERS: weakref.WeakSet[Recorder] = weakref.WeakSet()
+
+
 class Recorder:
     """Records the calls of taps. Made by `record`."""
 
@@ -52,6 +56,8 @@ class Recorder:
         self._open: list[Call | CapturedCall] = []
         self._names: dict[int, tuple[str, int]] = {}
         self._number = -1
+        self._is_parents = False  # the trace belongs to the process that forked this one
+        _RECORDERS.add(self)
 
     @property
     def graphs_without_calls(self) -> int:
@@ -91,9 +97,14 @@ class Recorder:
         self._step = None
         self.left_out += step.left_out
 
+    def _after_fork(self) -> None:
+        """Ends the recording in a forked process, whose parent writes the trace. Before the first step, no process does."""
+        self._is_parents |= self.trace.after_fork()
+        self._step, self._open = None, []
+
     def _next_step(self) -> Step | None:
         self._number += 1
-        wanted = self.steps is None or self._number in self.steps
+        wanted = not self._is_parents and (self.steps is None or self._number in self.steps)
         return self.trace.step(self._number, self._sampler) if wanted else None
 
     def shadow(self, every: int = 1, **more: Any) -> Shadow:
@@ -194,6 +205,14 @@ class Recorder:
         _replace(JITFunction, "run", recorded, undo)
 
 
+def _after_fork() -> None:
+    for recorder in _RECORDERS:
+        recorder._after_fork()
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
 class RecordedStep:
     """A step of a recorder. A class instead of a generator, because it is faster and the device waits meanwhile."""
 
@@ -241,7 +260,8 @@ def record(
     each row-wise tensor; only calls with such tensors are recorded. A callable `rank` is called at the first step.
     `graph_bytes`: room for side buffers of one graph. `host_bytes`: limit of recorded steps that are not written yet; the
     engine waits if it is exceeded. Afterwards the functions are the original ones again, without cost. Graphs captured
-    meanwhile keep their copies.
+    meanwhile keep their copies. A process that is forked before the first step records by itself; one that is forked
+    later records nothing.
     """
     device = device or _graphs_of_torch()
     trace = Trace(folder, rank=rank, provenance=provenance, redact=redact)

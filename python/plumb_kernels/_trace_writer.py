@@ -186,7 +186,7 @@ class Trace:
 
     def _open(self) -> None:
         """Opens the folder of the rank. A worker process may not know its rank before its first step."""
-        if self.provenance:
+        if self.is_open():
             return
         self.rank = self._rank() if callable(self._rank) else self._rank
         self.folder = os.path.join(self._root, f"rank-{self.rank}")
@@ -211,6 +211,18 @@ class Trace:
             writer.close()
             self.finish()
 
+    def is_open(self) -> bool:
+        """Whether a process has begun to write the folder of a rank."""
+        return bool(self.provenance)
+
+    def after_fork(self) -> bool:
+        """Prepares for this forked process. Returns whether the trace is left to its parent, which has begun to write it."""
+        left = self.is_open()
+        self.provenance = {}
+        if self._writer is not None:
+            self._writer.start()
+        return left
+
     def flush(self) -> None:
         """Waits until all ended steps are written."""
         if self._writer is not None:
@@ -224,7 +236,7 @@ class Trace:
     def finish(self) -> None:
         """Marks the trace as complete, which ends `plumb judge --follow`."""
         self.flush()
-        if self.provenance:  # otherwise there was no step, and the rank may be unknown
+        if self.is_open():  # otherwise there was no step, and the rank may be unknown
             with open(os.path.join(self.folder, "finished"), "wb"):
                 pass
 

@@ -2,11 +2,13 @@
 """Calls inside graphs, sampled rows and shadow steps, with graphs of numpy functions."""
 
 import contextlib
+import importlib.metadata
 import os
 import subprocess
 import sys
 import tempfile
 import time
+import tomllib
 import unittest
 import unittest.mock
 
@@ -403,7 +405,12 @@ class Sampling(GraphTest):
 class Environment(GraphTest):
     def run_with(self, **variables):
         """Runs a process that takes two steps of an engine and records as a plug-in entry point does."""
-        program = "from plumb_kernels import traces; import test_graph_traces as t; r = traces.from_environment(); e = t.Engine(); [(e.next_batch(), e.step()) for _ in range(2)]"
+        return self.run_program(
+            "from plumb_kernels import traces; import test_graph_traces as t; r = traces.from_environment(); e = t.Engine(); [(e.next_batch(), e.step()) for _ in range(2)]",
+            **variables,
+        )
+
+    def run_program(self, program, **variables):
         environment = {**os.environ, **variables}
         environment["PYTHONPATH"] = os.pathsep.join([os.path.dirname(os.path.abspath(__file__)), *filter(None, sys.path)])
         return subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
@@ -414,6 +421,58 @@ class Environment(GraphTest):
         self.assertEqual(os.listdir(self.folder), ["rank-3"])
         report = traces.judge(self.folder)
         self.assertEqual((report.passed, report.summary["total"]["passed"], report.summary["total"]["calls"]), (True, 2, 4), report)
+
+    def test_a_forked_worker_is_recorded(self):
+        """An engine may load its plug-ins before it forks its workers."""
+        self.run_forks("before")
+        self.assertEqual(sorted(os.listdir(self.folder)), ["rank-0", "rank-1"])
+        for rank in range(2):
+            self.assertIn("finished", os.listdir(os.path.join(self.folder, f"rank-{rank}")))
+        report = traces.judge(self.folder)
+        self.assertEqual((report.passed, report.summary["total"]["calls"]), (True, 8), report)
+
+    def test_a_process_forked_after_the_first_step_leaves_the_trace_to_its_parent(self):
+        self.run_forks("after")
+        self.assertEqual(os.listdir(self.folder), ["rank-7"])
+        self.assertEqual(traces.judge(self.folder).summary["total"]["calls"], 2)
+
+    def run_forks(self, when):
+        """Forks two workers that take two steps, before or after the parent's first step."""
+        done = self.run_program(
+            f"""
+import multiprocessing, os
+from plumb_kernels import traces
+import test_graph_traces as t
+
+def work(rank):
+    os.environ["RANK"] = str(rank)
+    take(2)
+
+def take(steps):
+    engine = t.Engine()
+    for _ in range(steps):
+        engine.next_batch()
+        engine.step()
+
+assert traces.from_environment() is traces.from_environment()
+if {when == "after"}:
+    take(1)
+for rank in range(2):
+    worker = multiprocessing.get_context("fork").Process(target=work, args=[rank])
+    worker.start()
+    worker.join(60)
+    assert worker.exitcode == 0
+""",
+            PLUMB_RECORD=f"{self.folder}:layers=1", PLUMB_TAPS="test_graph_traces:stepping_taps", RANK="7",
+        )  # fmt: skip
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_engines_find_it(self):
+        with open(os.path.join(os.path.dirname(__file__), "../../pyproject.toml"), "rb") as file:
+            groups = tomllib.load(file)["project"]["entry-points"]
+        for group in ("vllm.general_plugins", "sglang.srt.plugins"):
+            entry = importlib.metadata.EntryPoint("plumb", groups[group]["plumb"], group)
+            self.assertIs(entry.load(), traces.from_environment)
 
     def test_without_the_variable_nothing_happens(self):
         self.assertEqual(self.run_with().returncode, 0)
