@@ -6,35 +6,12 @@
 #include <algorithm>
 #include <cstring>
 
-#include "reference/formats/bfloat16.h"
+#include "trace/element_value.h"
 #include "trace/known_call.h"
 
 namespace plumb::trace {
 
 namespace {
-
-template <class T>
-T number_at(const std::byte* bytes) {
-  T value;
-  std::memcpy(&value, bytes, sizeof value);
-  return value;
-}
-
-// Prints a number if the format is common, and bits otherwise.
-std::string value_at(const ElementType& type, const std::byte* bytes) {
-  if (type.name == "f32") return fmt::format("{:.9g}", number_at<float>(bytes));
-  if (type.name == "f64") return fmt::format("{:.17g}", number_at<double>(bytes));
-  if (type.name == "i32") return fmt::format("{}", number_at<std::int32_t>(bytes));
-  if (type.name == "i64") return fmt::format("{}", number_at<std::int64_t>(bytes));
-  if (type.name == "bf16") {
-    return fmt::format("{:.9g}", reference::decode_bf16(number_at<std::uint16_t>(bytes)));
-  }
-  std::string text = "0x";
-  for (int i = type.bytes; i-- > 0;) {
-    text += fmt::format("{:02x}", std::to_integer<unsigned>(bytes[i]));
-  }
-  return text;
-}
 
 bool same_form(const TraceTensor& a, const TraceTensor& b) {
   return a.type.name == b.type.name && a.shape == b.shape && a.blocks == b.blocks &&
@@ -56,7 +33,7 @@ cases::TensorDifference difference_of(const std::string& name, const TraceTensor
     if (std::memcmp(one, other, size) == 0) continue;
     if (difference.elements_differ++ == 0) {
       difference.first = fmt::format("{}: {} and {}", a.coordinates(static_cast<std::int64_t>(i)),
-                                     value_at(a.type, one), value_at(a.type, other));
+                                     element_text(a.type, one), element_text(a.type, other));
     }
     difference.rows_differ += i / columns != last_row;
     last_row = i / columns;

@@ -11,6 +11,7 @@
 #include <array>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "hdf5/digest.h"
 
@@ -195,6 +196,21 @@ TraceKernel read_kernel(const Node& node) {
   return kernel;
 }
 
+void read_ranks(const Node& node, TraceCall& call) {
+  constexpr std::size_t kMostRows = std::size_t{1} << 24, kMostRanks = 4096, kMostNames = 256;
+  if (const auto rows = node.find("rows")) call.rows = rows->integers(kMostRows, 0);
+  if (const auto collective = node.find("collective")) call.collective = collective->text();
+  if (const auto group = node.find("group")) {
+    call.group = group->integers(kMostRanks, 0);
+    const std::set<std::int64_t> different(call.group.begin(), call.group.end());
+    if (different.size() != call.group.size()) group->refuse("names a rank twice");
+  }
+  if (const auto names = node.find("replicated")) {
+    names->for_each_element(kMostNames,
+                            [&](const Node& one) { call.replicated.push_back(one.text()); });
+  }
+}
+
 // `ended`: number of calls before this one in the list.
 TraceCall read_call(const Node& node, std::int64_t ended) {
   node.require_object();
@@ -217,6 +233,7 @@ TraceCall read_call(const Node& node, std::int64_t ended) {
   }
   call.scalars = read_scalars(node, "scalars");
   call.numerics = read_scalars(node, "numerics");
+  read_ranks(node, call);
   call.before = read_tensors(node, "before");
   call.after = read_tensors(node, "after");
   return call;

@@ -75,6 +75,12 @@ struct TraceCall {
   std::map<std::string, TraceScalar> numerics;  // promises of the kernel
   Promise profile;                              // for values that scalars and numerics do not give
   TraceTensors before, after;                   // a tensor in both is changed in place
+  // Chosen rows of the call, whose tensors have only these; nullopt: it is whole.
+  std::optional<std::vector<std::int64_t>> rows;
+  // What several ranks promise (docs/traces.md, "Several ranks").
+  std::vector<std::string> replicated;  // tensors that are equal on all ranks of the group
+  std::string collective;               // "all_reduce", "all_gather", "reduce_scatter"; "": none
+  std::vector<std::int64_t> group;      // ranks, in the order of their parts; empty: all
 };
 
 struct TraceStep {

@@ -23,9 +23,14 @@ _VERSION = 1
 
 def call_header(
     op: str, *, name: str = "", layer: int = -1, stream: int = 0, replay: int | None = None, kernels: Iterable[Mapping[str, Any]] = (),
-    scalars: Mapping[str, Any] | None = None, numerics: Mapping[str, Any] | None = None, invoke: str = "",
+    scalars: Mapping[str, Any] | None = None, numerics: Mapping[str, Any] | None = None, invoke: str = "", replicated: Iterable[str] = (),
+    collective: str = "", group: Iterable[int] = (),
 ) -> dict[str, Any]:  # fmt: skip
-    """Header of a call, without tensors. `invoke`: a line of Python that makes the call from names of its tensors and scalars."""
+    """Header of a call, without tensors. `invoke`: a line of Python that makes the call from names of its tensors and scalars.
+
+    `replicated` names the tensors that are equal on all ranks of `group` (of the trace, if it is empty). `collective`:
+    "all_reduce", "reduce_scatter" or "all_gather" of the one tensor before the call.
+    """
     described: dict[str, Any] = {"op": op, "name": name or op, "layer": layer, "stream": stream}
     if not described["name"]:
         raise BadTrace("a call has a name or an op")
@@ -35,6 +40,9 @@ def call_header(
         described["invoke"] = invoke
     if kernels:
         described["kernels"] = [dict(kernel) for kernel in kernels]
+    for member, value in (("replicated", list(replicated)), ("collective", collective), ("group", [int(rank) for rank in group])):
+        if value:
+            described[member] = value
     return {**described, "scalars": plain_numbers(scalars or {}), "numerics": plain_numbers(numerics or {})}
 
 

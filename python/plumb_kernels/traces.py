@@ -20,6 +20,7 @@ import tempfile
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from ._collectives import collective_taps
 from ._environment import from_environment
 from ._recorder import Recorder, Tap, record
 from ._run import plumb_program
@@ -29,7 +30,7 @@ from ._trace_writer import Call, Step, Trace
 
 __all__ = [
     "BadTrace", "Call", "Described", "Recorder", "Shadow", "ShadowReport", "Step", "Tap", "Trace", "TraceReport",
-    "from_environment", "judge", "record",
+    "collective_taps", "from_environment", "judge", "record",
 ]  # fmt: skip
 
 

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <map>
 #include <thread>
 #include <tuple>
 
@@ -27,6 +28,7 @@
 #include "trace/export/extract.h"
 #include "trace/export/repro.h"
 #include "trace/profiles/profile.h"
+#include "trace/rank_messages.h"
 #include "trace/trace_messages.h"
 
 namespace plumb::tools {
@@ -128,9 +130,25 @@ void check_chains_of(const std::vector<TraceFile>& files, int jobs, TraceSummary
       [&](std::size_t, trace::ChainAnswer&& answer) { summary.add(std::move(answer.report)); });
 }
 
+// Compares the ranks of each step that has several files.
+void check_ranks_of(const std::map<std::int64_t, std::vector<std::string>>& steps, int jobs,
+                    TraceSummary& summary) {
+  std::vector<trace::RankRequest> requests;
+  for (const auto& [step, paths] : steps) {
+    if (paths.size() > 1) requests.push_back({paths});
+  }
+  ask_trace_workers<trace::RankAnswer>(
+      trace::kRankRole, jobs, requests,
+      [](const trace::RankRequest& request) {
+        return request.paths.front() + ": comparing it with other ranks";
+      },
+      [&](std::size_t, trace::RankAnswer&& answer) { summary.add(std::move(answer.report)); });
+}
+
 int serve_as_worker() {
   const std::string role = process::worker_role();
   if (role == trace::kChainRole) return trace::serve_chains();
+  if (role == trace::kRankRole) return trace::serve_ranks();
   if (role == trace::kReproRole) return trace::serve_repro();
   if (role == trace::kExtractRole) return trace::serve_extract();
   if (const auto code = serve_against(role)) return *code;
@@ -172,7 +190,21 @@ class TraceJudgement {
         summary_.add(std::move(call));
       }
     });
-    if (arguments_.call.empty()) check_chains_of(files, jobs_, summary_);
+    if (!arguments_.call.empty()) return;
+    check_chains_of(files, jobs_, summary_);
+    check_ranks_of(steps_of(files), jobs_, summary_);
+  }
+
+  // The files of all ranks so far, of the steps that these files have.
+  std::map<std::int64_t, std::vector<std::string>> steps_of(
+      const std::vector<TraceFile>& files) const {
+    std::map<std::int64_t, std::vector<std::string>> steps;
+    for (const TraceFile& file : files) steps[file.step];
+    for (const auto& [place, path] : paths_) {
+      const auto step = steps.find(place.second);
+      if (step != steps.end()) step->second.push_back(path);
+    }
+    return steps;
   }
 
   // The file with the step of a call.

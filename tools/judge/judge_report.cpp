@@ -114,8 +114,10 @@ void TraceSummary::add(CallReport call) {
 }
 
 int TraceSummary::exit_code() const {
-  if (total_.failed > 0 || first_non_finite_ || chains_.failed()) return 1;
-  return total_.passed > 0 ? 0 : 2;
+  if (total_.failed > 0 || first_non_finite_ || chains_.failed() || ranks_.failed()) {
+    return 1;
+  }
+  return total_.passed > 0 || ranks_.compared() ? 0 : 2;
 }
 
 std::string TraceSummary::table_text(const Style& style) const {
@@ -179,7 +181,7 @@ std::string TraceSummary::text(const Style& style) const {
             "\n      " + first_non_finite_->non_finite + "\n" +
             alone_text(path_, *first_non_finite_);
   }
-  text += chains_.failure_text(style);
+  text += chains_.failure_text(style) + ranks_.failure_text(style);
   for (std::size_t i = 1; i < wrong_.size() && i <= kListed; ++i) {
     text += fmt::format("wrong too: {}\n", place_of(wrong_[i]));
   }
@@ -187,7 +189,8 @@ std::string TraceSummary::text(const Style& style) const {
     text += fmt::format("and {} more wrong calls: --json has all\n", wrong_.size() - kListed - 1);
   }
   if (!text.empty()) text += "\n";
-  text += table_text(style) + not_judged_text() + sampled_text() + profiles_text() + chains_.text();
+  text += table_text(style) + not_judged_text() + sampled_text() + profiles_text() +
+          chains_.text() + ranks_.text();
   text += fmt::format("{} {}: {} passed, {} failed, {} not judged\n", total_.calls,
                       total_.calls == 1 ? "call" : "calls", total_.passed, total_.failed,
                       total_.not_judged);
@@ -212,6 +215,7 @@ std::string TraceSummary::json(const std::optional<Interruption>& interruption) 
   }
   json["first_non_finite"] = first_non_finite_ ? to_json(*first_non_finite_) : ordered_json();
   json["chains"] = chains_.json();
+  json["ranks"] = ranks_.json();
   json["timeline"] = ordered_json::array();
   for (const auto& [place, calls] : timeline_) {
     json["timeline"].push_back({{"rank", place.second}, {"step", place.first}, {"calls", calls}});
@@ -247,7 +251,7 @@ std::string TraceSummary::junit() const {
         call_id(*first_non_finite_), escape_xml(place_of(*first_non_finite_)),
         escape_xml(first_non_finite_->non_finite));
   }
-  body += chains_.junit();
+  body += chains_.junit() + ranks_.junit();
   return fmt::format(
       "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n  <testsuite name=\"plumb "
       "judge\">\n{}  </testsuite>\n</testsuites>\n",

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tools/judge/chain_summary.h"
+#include "tools/judge/rank_summary.h"
 #include "tools/report.h"
 #include "trace/call_place.h"
 #include "trace/judge_call.h"
@@ -40,6 +41,7 @@ class TraceSummary {
 
   void add(trace::CallReport call);
   void add(trace::ChainReport chains) { chains_.add(std::move(chains)); }
+  void add(trace::RankReport ranks) { ranks_.add(std::move(ranks)); }
 
   const OpCount& total() const { return total_; }
   // nullptr: no call is wrong.
@@ -47,7 +49,7 @@ class TraceSummary {
     return wrong_.empty() ? nullptr : &wrong_.front();
   }
   // Code 1: a call is wrong, wrote an unexplained NaN, or read other bytes than an earlier call
-  // wrote. Code 2: no call was judged.
+  // wrote, or ranks do not agree. Code 2: no call was judged or compared with other ranks.
   int exit_code() const;
   // The first wrong call, the first NaN, the table of ops, and the calls that were not judged.
   std::string text(const Style& style) const;
@@ -73,6 +75,7 @@ class TraceSummary {
   // ' not asked for.
   std::map<std::pair<std::int64_t, std::int64_t>, std::string> timeline_;
   ChainSummary chains_;
+  RankSummary ranks_;
 };
 
 // "step 3, call 41 of 151, layer 2: rms_norm (RMSNorm.forward), replay 5 of a graph"
