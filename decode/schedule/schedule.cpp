@@ -223,10 +223,11 @@ class Planner {
   }
 
   void disturb(ScheduledStep& step) {
-    if (shape_.between == Between::dummies) {
+    const std::int64_t turn = shape_.between == Between::turns ? step_ % 4 : -1;
+    if (shape_.between == Between::dummies || turn == 2) {
       step.dummy_tokens = draw(1, geometry_.max_decode_tokens());
     }
-    if (shape_.between == Between::captures) step.recapture = draw(1, 1 << 16);
+    if (shape_.between == Between::captures || turn == 3) step.recapture = draw(1, 1 << 16);
   }
 
   bool one_comes_at_a_time() const {
@@ -318,7 +319,8 @@ std::string_view name_of(Lengths lengths) {
 
 std::string text_of(const ScheduleShape& shape) {
   constexpr std::array<std::string_view, 3> kAccepted{"", ", some accepted", ", none accepted"};
-  constexpr std::array<std::string_view, 3> kBetween{"", ", dummies between", ", captures between"};
+  constexpr std::array<std::string_view, 4> kBetween{"", ", dummies between", ", captures between",
+                                                     ", dummies and captures between"};
   const auto kept = [](const char* what, const KeepList& list) {
     return list.keeps_all() ? "" : fmt::format(", {} {} only", what, list.text());
   };

@@ -48,7 +48,8 @@ enum class Lengths {
 // How many speculated tokens are accepted.
 enum class Acceptance { all, some, none };
 // What the engine does between two steps: run a step of padding only, or capture one size again.
-enum class Between { nothing, dummies, captures };
+// `turns`: nothing twice, then one of each.
+enum class Between { nothing, dummies, captures, turns };
 std::string_view name_of(Traffic traffic);
 std::string_view name_of(Lengths lengths);
 

@@ -147,7 +147,7 @@ DecodeRun random_run(const std::string& platform, std::int64_t n, std::int64_t s
                          static_cast<Lengths>(draw.of(kLengths)), steps, 1 + draw.of(4),
                          mix(stream, 1)};
   schedule.acceptance = static_cast<Acceptance>(draw.of(3));
-  schedule.between = static_cast<Between>(draw.of(3));
+  schedule.between = static_cast<Between>(draw.of(4));
   const bool burst = schedule.traffic == Traffic::burst;
   if (burst) schedule.most_requests = kBurst;
   DecodeRun run = clean_run(platform, mode, burst ? for_burst(geometry) : geometry, schedule);
