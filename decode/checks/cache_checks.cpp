@@ -33,16 +33,8 @@ std::vector<std::int64_t> written_slots(const CacheView& cache,
   return slots;
 }
 
-std::size_t index_of(const WatchedEngine& watched, const std::uint8_t* address) {
-  const auto& blocks = watched.engine.memory().blocks();
-  const auto found = std::find_if(blocks.begin(), blocks.end(), [&](const auto& block) {
-    return block.address == reinterpret_cast<const std::byte*>(address);
-  });
-  return static_cast<std::size_t>(found - blocks.begin());
-}
-
 void check_cache(const CacheView& cache, WatchedStep& step) {
-  const auto index = index_of(step.twin, cache.data);
+  const auto index = index_of_block(step.twin, cache.data);
   const auto &before = step.before.at(index), &after = step.after.at(index);
   const std::int64_t bytes = cache.block_bytes;
   std::set<std::int64_t> owned;
@@ -82,6 +74,14 @@ void check_owners(const CacheView& cache, const device::decode::StepPlan& plan, 
 }
 
 }  // namespace
+
+std::size_t index_of_block(const WatchedEngine& watched, const std::uint8_t* address) {
+  const auto& blocks = watched.engine.memory().blocks();
+  const auto found = std::find_if(blocks.begin(), blocks.end(), [&](const auto& block) {
+    return block.address == reinterpret_cast<const std::byte*>(address);
+  });
+  return static_cast<std::size_t>(found - blocks.begin());
+}
 
 std::optional<CommonBlock> block_of_two(std::span<const std::int32_t> tables, std::size_t width) {
   std::unordered_map<std::int32_t, std::size_t> first;  // first place of each block

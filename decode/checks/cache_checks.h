@@ -10,6 +10,9 @@
 
 namespace plumb::cases {
 
+// Index of an allocation in the engine's memory, and in a snapshot of it.
+std::size_t index_of_block(const WatchedEngine& watched, const std::uint8_t* address);
+
 // A block that is at two places of block tables without belonging to a prefix that both requests
 // share. Block 0 belongs to no request and is ignored.
 struct CommonBlock {

@@ -146,9 +146,11 @@ class CallChecks {
 
   // Blames the op that wrote the wrong list in an earlier step, if no call of this step wrote it.
   void check_candidates(const Recording& call) {
-    if (call.op != "sparse_mla_decode") return;
+    const bool prefill = call.op == "sparse_mla_prefill";
+    if (!prefill && call.op != "sparse_mla_decode") return;
     const auto& engine = step_.twin.engine;
-    const auto line = wrong_candidates(call, engine.plan(), engine.geometry());
+    const auto line = prefill ? wrong_prefill_candidates(call, engine.plan(), engine.geometry())
+                              : wrong_candidates(call, engine.plan(), engine.geometry());
     if (!line) return;
     const std::string* writer = stale_list(call);
     if (writer == nullptr) {

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 #include <vector>
 
 #include "decode/checks/cache_checks.h"
@@ -36,13 +37,17 @@ Slots given(const CallRecorder::CallRecording& attention, const std::string& sid
   return {first + begin, first + std::max(begin, clamp(indptr[token + 1]))};
 }
 
+// Row of the request that the token belongs to.
+std::int64_t request_of(const StepPlan& plan, std::int64_t token) {
+  const auto& starts = plan.query_start_loc;
+  return std::upper_bound(starts.begin(), starts.end(), token) - starts.begin() - 1;
+}
+
 // Slots of entries [begin, end) of the request that the token belongs to.
 Slots own(const StepPlan& plan, const Geometry& geometry, Cache cache, std::int64_t token,
           std::int64_t begin, std::int64_t end) {
   const auto which = static_cast<std::size_t>(cache);
-  const auto& starts = plan.query_start_loc;
-  const std::int64_t request =
-      std::upper_bound(starts.begin(), starts.end(), token) - starts.begin() - 1;
+  const std::int64_t request = request_of(plan, token);
   const std::int64_t page = geometry.pages[which];
   const auto* table =
       plan.block_tables[which].data() + request * geometry.blocks_per_request(cache);
@@ -90,6 +95,24 @@ const device::decode::PrefillChunk& chunk_of(const CallPlace& place, const StepP
   return plan.prefill.chunks.at(static_cast<std::size_t>(place.chunk));
 }
 
+// Workspace rows [first, first + count).
+Slots rows_from(std::int64_t first, std::int64_t count) {
+  Slots rows(static_cast<std::size_t>(count));
+  std::iota(rows.begin(), rows.end(), first);
+  return rows;
+}
+
+// Compares the compressed states that a token is given with all states of its request.
+std::optional<std::string> compare_states(std::int64_t token, Attention kind, const Slots& got,
+                                          const Slots& all, const Geometry& geometry) {
+  return kind == Attention::c4a ? compare_chosen(token, got, all, geometry.top_k)
+                                : compare(token, "states", got, all);
+}
+
+std::int64_t tokens_of_state(Attention kind) {
+  return kind == Attention::c4a ? device::decode::kC4a : device::decode::kC128a;
+}
+
 // Whether the entries are distinct numbers in [0, of).
 bool names_entries(const std::int32_t* entries, std::int64_t count, std::int64_t of) {
   std::vector<std::int32_t> named(entries, entries + count);
@@ -120,13 +143,39 @@ std::optional<std::string> wrong_candidates(const CallRecorder::CallRecording& a
       return line;
     }
     if (kind == Attention::window) continue;
-    const bool c4a = kind == Attention::c4a;
-    const Slots states = own(plan, geometry, c4a ? Cache::c4a : Cache::c128a, token, 0,
-                             end / (c4a ? device::decode::kC4a : device::decode::kC128a));
+    const Cache cache = kind == Attention::c4a ? Cache::c4a : Cache::c128a;
+    const Slots states = own(plan, geometry, cache, token, 0, end / tokens_of_state(kind));
     const Slots got = given(attention, "extra", token);
-    auto line = c4a ? compare_chosen(token, got, states, geometry.top_k)
-                    : compare(token, "states", got, states);
-    if (line) return line;
+    if (auto line = compare_states(token, kind, got, states, geometry)) return line;
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> wrong_prefill_candidates(const CallRecorder::CallRecording& attention,
+                                                    const StepPlan& plan,
+                                                    const Geometry& geometry) {
+  const Attention kind = kind_of(attention.place, geometry);
+  const device::decode::PrefillChunk& chunk = chunk_of(attention.place, plan);
+  for (std::int64_t i = 0; i < chunk.tokens; ++i) {
+    const std::int64_t token = chunk.first_token + i, request = request_of(plan, token);
+    const auto row = static_cast<std::size_t>(request);
+    const std::int64_t end = plan.positions[static_cast<std::size_t>(token)] + 1;
+    const std::int64_t query = plan.query_start_loc[row + 1] - plan.query_start_loc[row];
+    const std::int64_t before = plan.seq_lens[row] - query;  // tokens in front of the chunk
+    const std::int64_t gathered = before - std::min(before, geometry.window - 1);
+    const std::int64_t begin = std::max<std::int64_t>(end - geometry.window, 0);
+    const std::int64_t first = (request - chunk.first_request) * geometry.workspace_rows(kind);
+    Slots states = given(attention, "kv", i);
+    const auto in_window = std::min(end - begin, std::ssize(states));
+    const Slots window(states.end() - in_window, states.end());
+    states.resize(states.size() - static_cast<std::size_t>(in_window));
+    const Slots own_window =
+        rows_from(first + geometry.state_rows(kind) + begin - gathered, end - begin);
+    if (auto line = compare(token, "window rows", window, own_window)) return line;
+    const std::int64_t made = kind == Attention::window ? 0 : end / tokens_of_state(kind);
+    if (auto line = compare_states(token, kind, states, rows_from(first, made), geometry)) {
+      return line;
+    }
   }
   return std::nullopt;
 }

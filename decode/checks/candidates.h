@@ -20,6 +20,12 @@ std::optional<std::string> wrong_candidates(const CallRecorder::CallRecording& a
                                             const device::decode::StepPlan& plan,
                                             const device::decode::Geometry& geometry);
 
+// The same for a sparse_mla_prefill call, whose candidates are rows of the workspace of its chunk:
+// in order those of the states, and those of the tokens in the window.
+std::optional<std::string> wrong_prefill_candidates(const CallRecorder::CallRecording& attention,
+                                                    const device::decode::StepPlan& plan,
+                                                    const device::decode::Geometry& geometry);
+
 // A wrong top-k of a layer, found in a call that reads it. In a right one each row names distinct
 // entries that its token may attend, min(k, number of entries) of them, and -1 after them.
 struct WrongTopK {

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "decode/checks/model_entries.h"
 #include "decode/checks/request_model.h"
@@ -145,8 +146,23 @@ void RequestModel::write(const NewEntry& entry) {
   const auto number = static_cast<std::size_t>(entry.number);
   if (number >= places.size()) places.resize(number + 1, -1);
   places[number] = entry.slot;
-  tags_[entry.cache].at(static_cast<std::size_t>(entry.slot)) = {
-      digest_of(story, entry.cache, entry.number), story.id, entry.number};
+  EntryTag& there = tags_[entry.cache].at(static_cast<std::size_t>(entry.slot));
+  const EntryTag comes{digest_of(story, entry.cache, entry.number), story.id, entry.number};
+  const char* const fill = story.behind != 0 ? "prefix hit" : "prompt";
+  writes_.push_back({.cache = entry.cache,
+                     .slot = entry.slot,
+                     .before = std::exchange(there, comes),
+                     .after = comes,
+                     .part = entry.row.fills ? fill : "cache write"});
+}
+
+std::vector<TagWrite> RequestModel::take_writes() {
+  std::vector<TagWrite> writes = std::exchange(writes_, {});
+  std::erase_if(writes, [&](const TagWrite& one) {
+    const auto story = stories_.find(one.after.request);
+    return story == stories_.end() || one.after.number < first_seen(story->second, one.cache);
+  });
+  return writes;
 }
 
 std::int64_t RequestModel::block_beside(const Story& story, std::size_t cache,

@@ -3,8 +3,11 @@
 
 #include <fmt/format.h>
 
+#include <map>
 #include <set>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace plumb::cases {
 
@@ -29,6 +32,31 @@ bool are_of_one_chunk(const CallPlace& reader, const CallPlace& writer) {
   return reader.chunk < 0 || writer.chunk < 0 || reader.chunk == writer.chunk;
 }
 
+// An input of a call: some of the rows that another call wrote.
+struct RowsRead {
+  const std::string* tensor = nullptr;
+  std::int64_t first = 0;
+};
+
+// Compares the first rows of inputs that have as many rows, of as many.
+void check_first_rows(const CallRecorder::CallRecording& call, WatchedStep& step) {
+  std::map<std::pair<std::int64_t, std::int64_t>, RowsRead> read;
+  for (const CallRecorder::TensorCopy& copy : call.copies) {
+    if (!copy.before || copy.tensor.ends_with(kBefore)) continue;
+    const StepWriters::Writer* const writer = step.writers.latest(copy.from);
+    const std::vector<std::int64_t>& shape = call.tensors.at(copy.tensor).spec().shape;
+    if (writer == nullptr || writer->rows == 0 || shape.empty()) continue;
+    const RowsRead here{&copy.tensor, writer->row_of(copy.from)};
+    const RowsRead& other = read.try_emplace({shape.front(), writer->rows}, here).first->second;
+    if (other.first == here.first) continue;
+    step.findings.add(
+        Detector::order, step.calls, call.op, call.place.name,
+        fmt::format("{} begins with row {} of {}, but {} with row {}: these are different tokens",
+                    *other.tensor, other.first, writer->rows, *here.tensor, here.first));
+    return;
+  }
+}
+
 }  // namespace
 
 void check_flow(const CallRecorder::CallRecording& call, WatchedStep& step) {
@@ -44,6 +72,7 @@ void check_flow(const CallRecorder::CallRecording& call, WatchedStep& step) {
                                   copy.tensor, call.place.name, writer->call, writer->op));
     return;
   }
+  check_first_rows(call, step);
 }
 
 }  // namespace plumb::cases

@@ -49,6 +49,11 @@ std::optional<WrongPlan> RequestModel::check_rows(const Rows& rows, const StepPl
     return wrong;
   }
   if (auto wrong = differs("batch", "planned tokens:", plan.live_tokens, tokens)) return wrong;
+  if (plan.requests < std::ssize(rows) || plan.tokens < tokens) {
+    return WrongPlan{"batch", fmt::format("the plan has {} rows and {} tokens for {} requests and "
+                                          "{} tokens",
+                                          plan.requests, plan.tokens, rows.size(), tokens)};
+  }
   for (const PlanRow& row : rows) {
     if (auto wrong = check_row(row, plan)) return wrong;
   }

@@ -71,7 +71,8 @@ std::optional<WrongPlan> RequestModel::fill(const CacheFill& one) {
                                                first, end - 1, story.id, story.prefix)};
   }
   if (!again) grow(story, end);
-  const Rows rows{{.story = &story, .first = first, .tokens = end - first, .prefill = true}};
+  const Rows rows{
+      {.story = &story, .first = first, .tokens = end - first, .prefill = true, .fills = true}};
   auto wrong = check_rows(rows, one.plan);
   if (!wrong) wrong = check_writes(rows, one.plan);
   if (!again) story.computed = end;

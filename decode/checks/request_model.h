@@ -25,6 +25,14 @@ struct EntryTag {
   std::int64_t number = 0;
 };
 
+// An entry that comes into a slot.
+struct TagWrite {
+  std::size_t cache = 0;
+  std::int64_t slot = 0;
+  EntryTag before, after;
+  const char* part = "";  // of the host that has it written: "prompt", "prefix hit", "cache write"
+};
+
 // The plan of a fill of a request's caches outside of a step.
 struct CacheFill {
   std::uint64_t request = 0;
@@ -53,6 +61,8 @@ class RequestModel {
   // Checks the plan of the step's batch, then counts its accepted tokens.
   std::optional<WrongPlan> check(const ScheduledStep& scheduled,
                                  const device::decode::StepPlan& plan);
+  // The entries that came into slots since the last call and that their requests still need.
+  std::vector<TagWrite> take_writes();
   // Called when a cache had no free block. An error if the requests of the step need fewer blocks
   // than the cache has.
   std::optional<WrongPlan> check_shortage(const ScheduledStep& scheduled) const;
@@ -76,7 +86,7 @@ class RequestModel {
     Story* story = nullptr;
     std::int64_t row = 0, first_token = 0;  // row and its first token in the plan
     std::int64_t first = 0, tokens = 0;
-    bool prefill = false;
+    bool prefill = false, fills = false;  // fills: outside of a step
     std::int64_t end() const { return first + tokens; }
   };
   // An entry that a token of a row completes, with its planned slot and the block table's slot.
@@ -132,6 +142,7 @@ class RequestModel {
   const device::decode::Geometry& geometry_;
   std::map<std::uint64_t, Story> stories_;
   std::array<std::vector<EntryTag>, kKinds> tags_;  // by slot
+  std::vector<TagWrite> writes_;
 };
 
 }  // namespace plumb::cases

@@ -136,6 +136,7 @@ void Engine::fill_caches(std::uint64_t request, std::int64_t tokens, Filled fill
   call_.begin({.name = "earlier tokens", .tokens = tokens, .fills = true, .request = request});
   model_->fill_caches(call_, inputs_, tokens, filled);
   if (!draft_) return;
+  if (filled == Filled::windows && !policies_.requests->fills_drafters_gap()) return;
   call_.begin({.name = "draft earlier tokens", .tokens = tokens, .fills = true});
   draft_->fill_caches(call_, inputs_, tokens, filled);
 }

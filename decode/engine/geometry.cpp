@@ -24,8 +24,8 @@ void add_partial_states(Geometry& g) {
 }  // namespace
 
 std::int64_t block_bytes(std::int64_t page) {
-  constexpr std::int64_t kEntry = 584, kData = 576;
-  return (page * kEntry + kData - 1) / kData * kData;
+  constexpr std::int64_t kEntry = 584;
+  return (page * kEntry + kEntryData - 1) / kEntryData * kEntryData;
 }
 
 std::int64_t Geometry::entries(Cache cache) const {

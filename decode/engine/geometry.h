@@ -37,8 +37,10 @@ inline constexpr std::int64_t kC4a = 4, kC128a = 128;  // tokens per compressed 
 inline constexpr std::int64_t kC4aWindow = 2 * kC4a, kC128aWindow = kC128a;
 inline constexpr std::int64_t kPrefillRequests = 4;  // per chunk of prefills   [2.8]
 
-// Bytes of a block of `page` tokens or states, 584 bytes each, rounded up to a multiple of the 576
-// bytes that hold the data of one entry [1.1].
+// Bytes of a token's or state's elements in V4's caches [1.1].
+inline constexpr std::int64_t kEntryData = 576;
+// Bytes of a block of `page` tokens or states, 584 bytes each, rounded up to a multiple of
+// kEntryData [1.1].
 std::int64_t block_bytes(std::int64_t page);
 
 struct Geometry {

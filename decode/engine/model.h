@@ -65,6 +65,8 @@ struct CacheView {
   Cache cache = Cache::window;
   std::uint8_t* data = nullptr;
   std::int64_t page = 1, block_bytes = 0;
+  // The elements of a block's entries lie one behind the other from its start, so many bytes each.
+  std::int64_t entry_bytes = 0;
 };
 
 class Model {

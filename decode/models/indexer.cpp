@@ -155,12 +155,14 @@ void Indexer::rank_prefill(const StepContext& step, const Layer& layer, std::siz
   const std::int32_t *starts = step.inputs.prefill.starts + first,
                      *ends = step.inputs.prefill.ends + first;
   const std::int64_t columns = space_.key_columns;
+  const std::int64_t weights =
+      index_policy_.first_weights(chunk.first_token, step.plan.num_decode_tokens);
   step.call("fp8_mqa_logits", layer.place.with("index logits").in_chunk(number),
             plumb_fp8_mqa_logits_params{
                 .q = layer.codes + chunk.first_token * g.index_heads * g.index_dim,
                 .k = space_.keys,
                 .k_scale = space_.key_scales,
-                .weights = layer.scales + chunk.first_token * g.index_heads,
+                .weights = layer.scales + weights * g.index_heads,
                 .starts = starts,
                 .ends = ends,
                 .logits = space_.logits,

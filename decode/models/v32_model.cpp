@@ -202,12 +202,13 @@ plumb_paged_cache V32Model::indexer_cache(std::size_t layer) const {
 std::vector<CacheView> V32Model::caches() const {
   std::vector<CacheView> all;
   for (std::size_t i = 0; i < caches_.size(); ++i) {
-    const auto add = [&](const char* name, const plumb_paged_cache& cache) {
+    const auto add = [&](const char* name, const plumb_paged_cache& cache,
+                         std::int64_t entry_bytes) {
       all.push_back({layer_place(i, name).name, Cache::window, cache.data, cache.page,
-                     cache.block_stride_bytes});
+                     cache.block_stride_bytes, entry_bytes});
     };
-    add("token cache", token_cache(i));
-    add("indexer cache", indexer_cache(i));
+    add("token cache", token_cache(i), kV32TokenBytes);
+    add("indexer cache", indexer_cache(i), geometry_.index_dim);
   }
   return all;
 }

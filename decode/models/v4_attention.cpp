@@ -211,22 +211,25 @@ plumb_paged_cache V4Layers::indexer_cache(std::size_t layer) const {
 std::vector<CacheView> V4Layers::caches() const {
   std::vector<CacheView> all;
   for (std::size_t i = 0; i < caches_.size(); ++i) {
-    const auto add = [&](const char* name, Cache which, const plumb_paged_cache& cache) {
-      all.push_back({layer_name(i, name), which, cache.data, cache.page, cache.block_stride_bytes});
+    const auto add = [&](const char* name, Cache which, const plumb_paged_cache& cache,
+                         std::int64_t entry_bytes) {
+      all.push_back({layer_name(i, name), which, cache.data, cache.page, cache.block_stride_bytes,
+                     entry_bytes});
     };
     const auto add_partial = [&](const char* name, const PartialStateLayout& states,
                                  std::uint8_t* data) {
       const std::int64_t page = geometry_.pages[static_cast<int>(states.cache)];
-      all.push_back({layer_name(i, name), states.cache, data, page, page * states.row_bytes()});
+      all.push_back({layer_name(i, name), states.cache, data, page, page * states.row_bytes(),
+                     states.row_bytes()});
     };
     const Attention kind = geometry_.layers[i];
-    add("window cache", Cache::window, written_cache(i, Cache::window));
+    add("window cache", Cache::window, written_cache(i, Cache::window), kEntryData);
     if (kind == Attention::window) continue;
     const Cache which = compressed_cache(kind);
-    add("compressed cache", which, written_cache(i, which));
+    add("compressed cache", which, written_cache(i, which), kEntryData);
     add_partial("partial states", partial_states(kind), caches_[i].partial);
     if (kind != Attention::c4a) continue;
-    add("indexer cache", which, indexer_cache(i));
+    add("indexer cache", which, indexer_cache(i), geometry_.index_dim);
     add_partial("index partial states", index_partial_states(geometry_), caches_[i].index_partial);
   }
   return all;

@@ -88,7 +88,9 @@ void V4Layers::combine(const StepContext& step, const CallPlace& place, Attentio
     params.topk_indices = space_.top_k + chunk.first_token * params.top_k;
     params.ratio = kC4a;
   } else if (kind == Attention::c128a) {
-    params.topk_indices = metadata_->c128a_prefill() + first * params.top_k;
+    const std::int64_t list =
+        layer_policy_.first_c128a_list(first, chunk.first_request - step.plan.num_decodes);
+    params.topk_indices = metadata_->c128a_prefill() + list * params.top_k;
     params.ratio = kC128a;
   }
   params.query_start_loc = step.inputs.query_start_loc + chunk.first_request;

@@ -65,6 +65,11 @@ class IndexPolicy {
   // Whether a layer gathers the keys of a prefill chunk. Right is: always, because the workspace
   // holds the keys of the layer before.
   virtual bool gathers_keys(int /*layer*/) const { return true; }
+  // Row of the head weights of a prefill chunk's first token. The rows are those of all tokens, and
+  // `decodes` of them stand in front of the prompts.
+  virtual std::int64_t first_weights(std::int64_t token, std::int64_t /*decodes*/) const {
+    return token;
+  }
 };
 
 }  // namespace plumb::device::decode

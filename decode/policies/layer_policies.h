@@ -28,6 +28,11 @@ class LayerPolicy {
   // Whether the attention of C4A layers is planned before its lists of candidates are written, from
   // the lengths of an earlier step. Right is: after them.
   virtual bool plans_before_lists() const { return false; }
+  // Row of a prefill chunk's first token in the lists of C128A states, which hold the tokens of all
+  // prompts. `prompts`: requests of earlier chunks.
+  virtual std::int64_t first_c128a_list(std::int64_t token, std::int64_t /*prompts*/) const {
+    return token;
+  }
   // Format of the logits: what V3.2's router projection rounds to and the router reads   [8.1, vLLM
   // #42982].
   virtual plumb_format router_logits() const { return PLUMB_F32; }

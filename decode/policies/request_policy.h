@@ -30,6 +30,8 @@ class RequestPolicy {
   // Whether entries that a prefix hit does not find in a cache are computed again. False: their
   // blocks are allocated but keep old contents.
   virtual bool fills_gap(Cache /*cache*/) const { return true; }
+  // Whether the drafter's entries of such a gap are computed again too.
+  virtual bool fills_drafters_gap() const { return true; }
   // Blocks that end before this position are given back. `seen`: first position that the window of
   // the cache still sees.
   virtual std::int64_t leaves_before(const Geometry& /*geometry*/, Cache /*cache*/,

@@ -6,11 +6,24 @@
 
 namespace plumb::cases {
 
+namespace {
+
+std::int64_t rows_of(const TensorSpec& spec, std::size_t bytes) {
+  if (spec.shape.empty() || spec.shape.front() == 0) return 0;
+  return static_cast<std::int64_t>(bytes) % spec.shape.front() == 0 ? spec.shape.front() : 0;
+}
+
+}  // namespace
+
 void StepWriters::note(const CallRecorder::CallRecording& call, std::int64_t position) {
   for (const CallRecorder::TensorCopy& copy : call.copies) {
     if (copy.before) continue;
-    writers_.push_back(
-        {{copy.from, copy.from + copy.bytes}, call.op, call.place.name, call.place, position});
+    writers_.push_back({{copy.from, copy.from + copy.bytes},
+                        call.op,
+                        call.place.name,
+                        call.place,
+                        position,
+                        rows_of(call.tensors.at(copy.tensor).spec(), copy.bytes)});
   }
 }
 

@@ -14,6 +14,7 @@
 #include "decode/checks/replay_checks.h"
 #include "decode/checks/request_model.h"
 #include "decode/checks/state_checks.h"
+#include "decode/checks/written_entries.h"
 #include "decode/engine/no_free_block.h"
 #include "decode/schedule/environment.h"
 
@@ -52,6 +53,7 @@ class Watcher {
 
   void capture() {
     for (WatchedEngine* watched : {&plain_, &twin_, &other_}) watched->engine.capture();
+    memory_after_ = snapshot(twin_);
   }
 
   WatchResult run(const std::vector<ScheduledStep>& schedule, const StepHook& hook) {
@@ -106,6 +108,7 @@ class Watcher {
     const bool renews = renews_at(step.findings.step());
     if (renews) fresh_ = fresh_results(scheduled.front(), setup_, plain_);
     step.before = snapshot(twin_, std::move(memory_before_));
+    note_wrong(unwritten_entry(twin_, memory_after_, step.before, model_.take_writes()), step);
     earlier_.clear();
     for (const ScheduledStep& one : scheduled) {
       if (&one != &scheduled.front()) {
@@ -142,12 +145,13 @@ class Watcher {
   }
 
   // Notes the first wrong plan only: one wrong part of the host makes later parts look wrong.
-  static void note_wrong(const std::optional<WrongPlan>& wrong, WatchedStep& step) {
+  static void note_wrong(const std::optional<WrongPlan>& wrong, WatchedStep& step,
+                         std::int64_t position = 0) {
     const auto& all = step.findings.all();
     const bool is_first = std::ranges::none_of(
         all, [](const Finding& one) { return one.detector == Detector::history; });
     if (!wrong || !is_first) return;
-    step.findings.add(Detector::history, 0, wrong->part, wrong->part, wrong->text);
+    step.findings.add(Detector::history, position, wrong->part, wrong->part, wrong->text);
   }
 
   // Fills scratch with finite numbers. NaN would be wrong here: a kernel may load a value and
@@ -221,6 +225,9 @@ class Watcher {
     check_order(step);
     check_state(step);
     check_caches(step);
+    // Behind the findings of the calls: a wrong call or input is the cause.
+    note_wrong(unwritten_entry(twin_, step.before, step.after, model_.take_writes()), step,
+               step.calls);
     check_twin(step);
     check_path(step);
     check_cost(step);

@@ -120,6 +120,27 @@ std::vector<DecodeFault> attention_plan_faults() {
   };
 }
 
+// Rows of tensors that hold all tokens of a step, in calls for a chunk of prompts.
+std::vector<DecodeFault> chunk_faults() {
+  const auto in_pieces = GraphMode::full_and_piecewise;
+  return {
+      {"index_weights_of_other_tokens",
+       "head weights of prompts are counted without the requests that decode",
+       "fp8_mqa_logits",
+       Detector::order,
+       Detector::eager,
+       {Traffic::prompts, Lengths::mixed, 4, 4, 3},
+       both(with_prompts(), policy<WeightsOfPrompts>(&Policies::index, in_pieces))},
+      {"c128a_lists_of_other_tokens",
+       "lists of a chunk are counted in prompts instead of tokens",
+       "sparse_mla_prefill",
+       Detector::candidates,
+       Detector::eager,
+       {Traffic::burst, Lengths::across, 3, 8, 1},
+       both(with_many_prompts, policy<C128aListsByPrompt>(&Policies::layers, in_pieces))},
+  };
+}
+
 std::vector<DecodeFault> gather_faults() {
   const auto in_pieces = GraphMode::full_and_piecewise;
   return {
@@ -152,7 +173,7 @@ std::vector<DecodeFault> gather_faults() {
 
 std::vector<DecodeFault> faults_of_kernel_plans() {
   std::vector<DecodeFault> all;
-  for (const auto& make : {schedule_faults, attention_plan_faults, gather_faults}) {
+  for (const auto& make : {schedule_faults, attention_plan_faults, chunk_faults, gather_faults}) {
     const std::vector<DecodeFault> some = make();
     all.insert(all.end(), some.begin(), some.end());
   }

@@ -70,4 +70,11 @@ struct KeysGatheredOnce final : IndexPolicy {
   bool gathers_keys(int layer) const override { return layer == 0; }
 };
 
+// Counts the weights from the first prompt, as the ranges of keys are counted.
+struct WeightsOfPrompts final : IndexPolicy {
+  std::int64_t first_weights(std::int64_t token, std::int64_t decodes) const override {
+    return token - decodes;
+  }
+};
+
 }  // namespace plumb::cases

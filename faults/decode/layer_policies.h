@@ -77,4 +77,10 @@ struct DraftPositionsKept final : device::decode::InputsPolicy {
   bool sends_draft_positions(std::int64_t sent) const override { return sent < 12; }
 };
 
+struct C128aListsByPrompt final : device::decode::LayerPolicy {
+  std::int64_t first_c128a_list(std::int64_t, std::int64_t prompts) const override {
+    return prompts;
+  }
+};
+
 }  // namespace plumb::cases

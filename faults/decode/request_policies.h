@@ -33,6 +33,9 @@ struct SharerNotCounted final : RequestPolicy {
 struct GapNotFilled final : RequestPolicy {
   bool fills_gap(device::decode::Cache) const override { return false; }
 };
+struct DraftersGapNotFilled final : RequestPolicy {
+  bool fills_drafters_gap() const override { return false; }
+};
 struct WindowEndsABlockEarly final : RequestPolicy {
   std::int64_t leaves_before(const device::decode::Geometry& geometry, device::decode::Cache cache,
                              std::int64_t seen) const override {
