@@ -7,10 +7,12 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <iterator>
 #include <limits>
 #include <new>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cases/tables/registry.h"
@@ -23,6 +25,7 @@
 #include "trace/chain_check.h"
 #include "trace/export/repro.h"
 #include "trace/judge_call.h"
+#include "trace/rank_check.h"
 
 namespace plumb::trace {
 
@@ -264,6 +267,25 @@ void require_line(const std::string& text) {
   if (text.empty() || !line) std::abort();
 }
 
+// Compares the call with itself as that of two ranks: with `swaps`, inputs and outputs of the
+// second one change places, so that the ranks' shapes differ.
+void compare_as_ranks(TraceStep step, const StepBytes& bytes, const char* collective, bool swaps) {
+  TraceCall& call = step.calls.front();
+  call.collective = collective;
+  for (TraceTensors* side : {&call.before, &call.after}) {
+    if (side->empty()) continue;
+    side->erase(std::next(side->begin()), side->end());
+    call.replicated.push_back(side->begin()->first);
+  }
+  TraceStep other = step;
+  step.rank = 0;
+  other.rank = 1;
+  if (swaps) std::swap(other.calls.front().before, other.calls.front().after);
+  const RankReport report = check_ranks({{step, bytes}, {other, bytes}});
+  for (const auto& [why, calls] : report.not_compared) require_line(why);
+  for (const RankFinding& one : report.found) require_line(one.first);
+}
+
 // Judges the file, which has one call. Aborts if a message is not one printable line.
 void judge_file(const std::string& path, const cases::RowSampling& sampling) {
   try {
@@ -272,6 +294,9 @@ void judge_file(const std::string& path, const cases::RowSampling& sampling) {
     const CallReport report = judge_call(step, 0, bytes, sampling);
     check_chains(step, bytes);
     outline_of(step, path);
+    for (const char* collective : {"", "all_reduce", "reduce_scatter", "all_gather"}) {
+      compare_as_ranks(step, bytes, collective, sampling.most % 2 == 1);
+    }
     if (sampling.most == 2) repro_of(step, 0, bytes);
     if (sampling.most == 3) compare_pair(step.calls.front(), bytes, step.calls.front(), bytes, {});
     if (!report.not_judged.empty()) require_line(report.not_judged);
