@@ -108,7 +108,7 @@ class Watcher {
     const bool renews = renews_at(step.findings.step());
     if (renews) fresh_ = fresh_results(scheduled.front(), setup_, plain_);
     step.before = snapshot(twin_, std::move(memory_before_));
-    note_wrong(unwritten_entry(twin_, memory_after_, step.before, model_.take_writes()), step);
+    unwritten_ = unwritten_entry(twin_, memory_after_, step.before, model_.take_writes());
     earlier_.clear();
     for (const ScheduledStep& one : scheduled) {
       if (&one != &scheduled.front()) {
@@ -225,9 +225,7 @@ class Watcher {
     check_order(step);
     check_state(step);
     check_caches(step);
-    // Behind the findings of the calls: a wrong call or input is the cause.
-    note_wrong(unwritten_entry(twin_, step.before, step.after, model_.take_writes()), step,
-               step.calls);
+    check_written(step);
     check_twin(step);
     check_path(step);
     check_cost(step);
@@ -237,6 +235,14 @@ class Watcher {
     if (follows_a_step_) check_kept_plan(before_, step);
     before_ = step.plans.back();
     return judged;
+  }
+
+  // Notes an entry that a fill before the step or the step itself has not written. The finding
+  // comes behind those of the calls: if one is wrong, or an input, that is the cause.
+  void check_written(WatchedStep& step) {
+    std::optional<WrongPlan> by_step =
+        unwritten_entry(twin_, step.before, step.after, model_.take_writes());
+    note_wrong(unwritten_ ? unwritten_ : by_step, step, step.calls);
   }
 
   // Runs first, because layers on wrong metadata may not be judgeable.
@@ -255,7 +261,8 @@ class Watcher {
   WatchedEngine plain_, twin_, eager_, other_;
   Snapshot memory_before_, memory_after_;  // of the step before
   RequestModel model_;
-  std::vector<CacheFill> fills_;  // fills for requests that came before this step
+  std::vector<CacheFill> fills_;        // fills for requests that came before this step
+  std::optional<WrongPlan> unwritten_;  // an entry that these have not written
   FeatureCounter features_;
   std::vector<StepInFlight> earlier_;
   std::vector<std::byte> fresh_;  // results of a newly created engine
