@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "decode/checks/model_entries.h"
+#include "decode/checks/requests/model_entries.h"
 
 namespace plumb::cases {
 

@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "decode/checks/model_entries.h"
+#include "decode/checks/requests/model_entries.h"
 
 namespace plumb::cases {
 

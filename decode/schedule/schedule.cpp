@@ -10,7 +10,7 @@
 #include <stdexcept>
 
 #include "cases/tensors/fill.h"
-#include "decode/checks/model_entries.h"
+#include "decode/checks/requests/model_entries.h"
 #include "decode/metadata/v32_metadata.h"
 #include "decode/schedule/kept_schedule.h"
 

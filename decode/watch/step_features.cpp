@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <sstream>
 
-#include "decode/checks/model_entries.h"
+#include "decode/checks/requests/model_entries.h"
 #include "decode/schedule/decode_step.h"
 
 namespace plumb::cases {

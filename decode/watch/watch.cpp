@@ -12,9 +12,9 @@
 #include "decode/checks/order_checks.h"
 #include "decode/checks/paged_buffers.h"
 #include "decode/checks/replay_checks.h"
-#include "decode/checks/request_model.h"
+#include "decode/checks/requests/request_model.h"
+#include "decode/checks/requests/written_entries.h"
 #include "decode/checks/state_checks.h"
-#include "decode/checks/written_entries.h"
 #include "decode/engine/no_free_block.h"
 #include "decode/schedule/environment.h"
 

@@ -2,7 +2,7 @@
 //
 // The model of requests checks plans of a right host, each with one change, and names the changed
 // part. The faults of plumb faults make such changes in a running step.
-#include "decode/checks/request_model.h"
+#include "decode/checks/requests/request_model.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Tests the check that a new entry of the model of requests has new bytes in every cache.
-#include "decode/checks/written_entries.h"
+#include "decode/checks/requests/written_entries.h"
 
 #include <gtest/gtest.h>
 

@@ -25,7 +25,7 @@
 #include "trace/chain_check.h"
 #include "trace/export/repro.h"
 #include "trace/judge_call.h"
-#include "trace/rank_check.h"
+#include "trace/ranks/rank_check.h"
 
 namespace plumb::trace {
 

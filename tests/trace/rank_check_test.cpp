@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Tests what plumb judge compares between ranks: replicated tensors, and results of collectives.
-#include "trace/rank_check.h"
+#include "trace/ranks/rank_check.h"
 
 #include <deque>
 #include <nlohmann/json.hpp>

@@ -28,7 +28,7 @@
 #include "trace/export/extract.h"
 #include "trace/export/repro.h"
 #include "trace/profiles/profile.h"
-#include "trace/rank_messages.h"
+#include "trace/ranks/rank_messages.h"
 #include "trace/trace_messages.h"
 
 namespace plumb::tools {

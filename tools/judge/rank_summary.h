@@ -9,7 +9,7 @@
 #include <string>
 
 #include "tools/report.h"
-#include "trace/rank_check.h"
+#include "trace/ranks/rank_check.h"
 
 namespace plumb::tools {
 

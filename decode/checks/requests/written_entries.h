@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "decode/checks/request_model.h"
+#include "decode/checks/requests/request_model.h"
 #include "decode/watch/watched_engine.h"
 
 namespace plumb::cases {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trace/rank_check.h"
+#include "trace/ranks/rank_check.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -11,8 +11,8 @@
 #include <iterator>
 #include <utility>
 
-#include "trace/collective.h"
 #include "trace/element_value.h"
+#include "trace/ranks/collective.h"
 
 namespace plumb::trace {
 

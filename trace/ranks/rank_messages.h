@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "process/codec.h"
-#include "trace/rank_check.h"
+#include "trace/ranks/rank_check.h"
 
 namespace plumb::trace {
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "decode/checks/request_model.h"
+#include "decode/checks/requests/request_model.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "cases/tensors/fill.h"
-#include "decode/checks/model_entries.h"
+#include "decode/checks/requests/model_entries.h"
 
 namespace plumb::cases {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trace/call_place_fields.h"
-#include "trace/rank_messages.h"
+#include "trace/ranks/rank_messages.h"
 
 namespace plumb::trace {
 

@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "decode/checks/model_entries.h"
-#include "decode/checks/request_model.h"
+#include "decode/checks/requests/model_entries.h"
+#include "decode/checks/requests/request_model.h"
 
 namespace plumb::cases {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "decode/checks/model_entries.h"
+#include "decode/checks/requests/model_entries.h"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <deque>
 
-#include "trace/rank_messages.h"
+#include "trace/ranks/rank_messages.h"
 #include "trace/step_worker.h"
 
 namespace plumb::trace {

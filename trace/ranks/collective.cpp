@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trace/collective.h"
+#include "trace/ranks/collective.h"
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "decode/checks/written_entries.h"
+#include "decode/checks/requests/written_entries.h"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "decode/checks/cache_checks.h"
-#include "decode/checks/model_entries.h"
+#include "decode/checks/requests/model_entries.h"
 
 namespace plumb::cases {
 
