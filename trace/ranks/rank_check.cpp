@@ -11,6 +11,7 @@
 #include <iterator>
 #include <utility>
 
+#include "cases/tensors/sort_by.h"
 #include "trace/element_value.h"
 #include "trace/ranks/collective.h"
 
@@ -69,8 +70,7 @@ class RankWalk {
     }
     std::vector<Meeting> ordered;
     for (auto& [key, some] : all) std::ranges::move(some, std::back_inserter(ordered));
-    std::ranges::stable_sort(ordered, std::less<>(),
-                             [](const Meeting& one) { return one.calls.begin()->second; });
+    cases::sort_by(ordered, [](const Meeting& one) { return one.calls.begin()->second; });
     return ordered;
   }
 
