@@ -24,8 +24,6 @@ bool has(const std::vector<Finding>& findings, Detector detector) {
                      [&](const Finding& finding) { return finding.detector == detector; });
 }
 
-constexpr std::uint64_t kMostOrders = 8;  // orders of the streams in which a race is tried
-
 class StepDiagnosis {
  public:
   StepDiagnosis(const StepEvidence& evidence, const std::vector<DecodeFault>& library)
@@ -37,8 +35,10 @@ class StepDiagnosis {
       return std::move(diagnosis_);
     }
     diagnosis_.known = std::ssize(library_);
-    try_faults(0);
-    if (trial_.may_race() && trial_.by_values()) try_other_orders();
+    for (const auto& group : groups()) {
+      for (const DecodeFault* fault : group) try_fault(*fault);
+      if (is_certain()) break;
+    }
     if (trial_.threw()) {
       name_by_error();
     } else if (trial_.by_values()) {
@@ -65,37 +65,11 @@ class StepDiagnosis {
     return all;
   }
 
-  void try_faults(std::uint64_t seed) {
-    for (const Faults& group : groups()) {
-      for (const DecodeFault* fault : group) try_fault(*fault, seed);
-      if (is_certain()) return;
-    }
-  }
-
-  // A race leaves other values with another order of the streams, and what the detectors do between
-  // the steps changes the order. Tries the faults in several orders, until one explains the values.
-  void try_other_orders() {
-    for (std::uint64_t seed = 1; seed <= kMostOrders; ++seed) {
-      if (!rivals().empty() || !trial_.is_affordable()) return;
-      try_faults(seed);
-    }
-  }
-
-  // Keeps the better trial of a fault that was tried before.
-  void try_fault(const DecodeFault& fault, std::uint64_t seed) {
+  void try_fault(const DecodeFault& fault) {
     if (!trial_.is_affordable()) {
-      if (seed == 0) ++diagnosis_.left_out;
-      return;
-    }
-    std::optional<FaultTrial> trial = trial_.run(fault, seed);
-    if (!trial) return;
-    const auto before =
-        std::find_if(candidates_.begin(), candidates_.end(),
-                     [&](const FaultTrial& one) { return one.fault == trial->fault; });
-    if (before == candidates_.end()) {
-      candidates_.push_back(std::move(*trial));
-    } else if (trial->first.score() > before->first.score()) {
-      *before = std::move(*trial);
+      ++diagnosis_.left_out;
+    } else if (auto candidate = trial_.run(fault)) {
+      candidates_.push_back(std::move(*candidate));
     }
   }
 

@@ -11,6 +11,7 @@ StepRun run_to_step(const DecodeSetup& setup, const ScheduleShape& shape, std::i
                     std::optional<CallRecorder::Kept> recorder) {
   WatchedEngine twin(setup, recorder);
   twin.engine.capture();
+  snapshot(twin);  // as a watch does: the same timing may decide a race
   const std::vector<ScheduledStep> schedule = make_schedule(shape, setup.geometry);
   StepRun run;
   device::decode::StepSegments::Parts parts;
@@ -20,7 +21,7 @@ StepRun run_to_step(const DecodeSetup& setup, const ScheduleShape& shape, std::i
     if (i % setup.in_flight == 0) {
       if (i > 0) twin.device->synchronize();
       if (recorder) twin.recorder->poison(twin.engine.stream());
-      snapshot(twin);  // a watch does so here too; the same timing may decide a race
+      snapshot(twin);
       parts.clear();
     }
     const device::decode::Counters before = twin.engine.counters();

@@ -80,10 +80,6 @@ bool StepTrial::threw() const {
 
 bool StepTrial::is_affordable() const { return spent_ <= kMostSteps; }
 
-bool StepTrial::may_race() const {
-  return clean_.conditions.policy == device::Policy::interleaved && clean_.in_flight > 1;
-}
-
 bool StepTrial::fails_without_any() const {
   if (by_values()) return false;
   if (!threw()) return findings_in_common(clean_) >= kSameFindings;
@@ -92,26 +88,24 @@ bool StepTrial::fails_without_any() const {
   return threw_the_same(clean);
 }
 
-std::optional<FaultTrial> StepTrial::run(const DecodeFault& fault, std::uint64_t seed) {
-  std::optional<FaultTrial> best = run(fault, fault.inject, seed);
+std::optional<FaultTrial> StepTrial::run(const DecodeFault& fault) {
+  std::optional<FaultTrial> best = run(fault, fault.inject);
   if (!best || !by_values() || !fault.sweep) return best;
   for (const Plant& plant : fault.sweep(builds_)) {
     if (best->first.score() >= kCertain) break;
-    std::optional<FaultTrial> one = run(fault, plant, seed);
+    std::optional<FaultTrial> one = run(fault, plant);
     if (one && one->first.score() > best->first.score()) best = std::move(one);
   }
   return best;
 }
 
-std::optional<FaultTrial> StepTrial::run(const DecodeFault& fault, const Plant& plant,
-                                         std::uint64_t seed) {
+std::optional<FaultTrial> StepTrial::run(const DecodeFault& fault, const Plant& plant) {
   std::optional<FaultTrial> one;
   try {
     one = FaultTrial{&fault, with_fault(clean_, plant)};
   } catch (const NotOnThisPlatform&) {
     return std::nullopt;
   }
-  one->setup.conditions.seed += seed;
   if (!is_possible(*one)) return std::nullopt;
   if (matcher_ || threw()) {
     spent_ += (step() + kStepsOfCapture) * small_steps_in(evidence_.values);

@@ -47,13 +47,9 @@ class StepTrial {
   // without a run if values of the failing step are wrong.
   bool fails_without_any() const;
 
-  // True if the seed of the device may decide what the steps compute: it chooses the order of
-  // streams, and a step is enqueued while an earlier one is in progress.
-  bool may_race() const;
-
   // Tries the fault with several parameters and returns the best trial. nullopt if this setup
-  // cannot have the fault. `seed` is added to the device's.
-  std::optional<FaultTrial> run(const DecodeFault& fault, std::uint64_t seed = 0);
+  // cannot have the fault.
+  std::optional<FaultTrial> run(const DecodeFault& fault);
   void look_at_findings(FaultTrial& one) const;
   // Compares the failing setup and all rivals in a later step. False if there is no such step.
   bool look_at_later(std::int64_t later, std::span<FaultTrial> rivals) const;
@@ -62,7 +58,7 @@ class StepTrial {
  private:
   double findings_in_common(const DecodeSetup& setup) const;
   bool is_possible(const FaultTrial& one) const;
-  std::optional<FaultTrial> run(const DecodeFault& fault, const Plant& plant, std::uint64_t seed);
+  std::optional<FaultTrial> run(const DecodeFault& fault, const Plant& plant);
   void take_steps(FaultTrial& one) const;
 
   const StepEvidence& evidence_;

@@ -42,7 +42,7 @@ TEST_P(NamedElsewhere, AndNoOther) {
 INSTANTIATE_TEST_SUITE_P(Faults, NamedElsewhere,
                          testing::Values("v32_tail_not_cleared", "host_sync_in_capture",
                                          "captured_state_freed", "mhc_fused_comb_transposed",
-                                         "one_block_more_shared"),
+                                         "one_block_more_shared", "inputs_rewritten_in_flight"),
                          [](const auto& name) { return name.param; });
 
 // Both faults have the same effects, so the diagnosis cannot decide between them.
