@@ -181,6 +181,35 @@ TEST_F(RankCheck, NotANumberAndInfinityAreInTheSumToo) {
   EXPECT_EQ(wrong(1, nan), 2);
 }
 
+TEST_F(RankCheck, OnlySumsThatMayOverflowAreInfinite) {
+  const float large = std::numeric_limits<float>::max();
+  const float infinity = std::numeric_limits<float>::infinity();
+  const auto wrong = [&](const Floats& parts, float got) {
+    auto some = ranks(std::ssize(parts));
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      collective<float>(some[i], "all_reduce", "f32", {1}, {parts[i]}, {1}, {got});
+    }
+    return checked(some).wrong;
+  };
+  EXPECT_EQ(wrong({large, large}, infinity), 0);
+  EXPECT_EQ(wrong({large, large}, -infinity), 2);
+  EXPECT_EQ(wrong({large, large}, large), 2);
+  EXPECT_EQ(wrong({large, -large}, 0), 0);
+  EXPECT_EQ(wrong({large, -large}, infinity), 2) << "no sum on the way";
+  EXPECT_EQ(wrong({large, large, -large}, infinity), 0) << "the sum of the first two";
+  EXPECT_EQ(wrong({large, large, -large}, large), 0);
+  EXPECT_EQ(wrong({large, large, -large}, 1), 3);
+}
+
+TEST_F(RankCheck, ATensorThatCannotBeComparedHidesNoOther) {
+  auto two = ranks(2);
+  hidden(two[0], {1, 2})["replicated"] = {"y", "x"};
+  hidden(two[1], {1, 3})["replicated"] = {"y", "x"};
+  const RankReport report = checked(two);
+  EXPECT_EQ(report.not_compared.begin()->first, "the call has no tensor y");
+  EXPECT_EQ(report.wrong, 1);
+}
+
 TEST_F(RankCheck, PiecesOfAScatteredSumAndOfAGatheredTensor) {
   // Two rows of three columns; rank 0 has columns 0 and 1, rank 1 has column 2.
   auto two = ranks(2);
@@ -249,6 +278,20 @@ TEST_F(RankCheck, TheCommandFailsAndNamesTheCall) {
   EXPECT_NE(
       contents(path("j.xml")).find("<testcase name=\"ranks\" classname=\"trace\">\n      <failure"),
       std::string::npos);
+}
+
+TEST_F(RankCheck, WhereNothingWasComparedNothingIsRight) {
+  auto two = ranks(2);
+  for (ExampleStep& rank : two) {
+    rank.norm();
+    hidden(rank, {1, 2})["replicated"] = {"y"};
+    rank.write(step_path(rank.json["rank"]));
+  }
+  const Finished judged = run({"judge", path("trace")});
+  EXPECT_NE(judged.out.find("ranks: nothing was compared with other ranks\n"
+                            "       1 not compared: the call has no tensor y\n"),
+            std::string::npos)
+      << judged.out;
 }
 
 // A trace of collectives alone has a verdict, and one of a single rank has none.

@@ -51,10 +51,7 @@ RankSummary::Counts RankSummary::counts() const {
   for (const auto& [number, step] : steps_) {
     all.checked += step.checked;
     all.wrong += step.wrong;
-    for (const auto& [why, calls] : step.not_compared) {
-      all.not_compared[why] += calls;
-      all.calls_not_compared += calls;
-    }
+    for (const auto& [why, comparisons] : step.not_compared) all.not_compared[why] += comparisons;
   }
   return all;
 }
@@ -76,13 +73,13 @@ std::string RankSummary::failure_text(const Style& style) const {
 std::string RankSummary::text() const {
   if (steps_.empty()) return "";
   const Counts all = counts();
-  std::string text =
-      fmt::format("ranks: {} tensors were compared with other ranks, {}\n", all.checked,
-                  all.wrong == 0 ? "all right" : fmt::format("{} wrong", all.wrong));
-  if (all.calls_not_compared == 0) return text;
-  text += fmt::format("       {} calls were not compared:\n", all.calls_not_compared);
-  for (const auto& [why, calls] : all.not_compared) {
-    text += fmt::format("         {}: {}\n", calls, why);
+  std::string text = "ranks: nothing was compared with other ranks\n";
+  if (all.checked > 0) {
+    text = fmt::format("ranks: {} tensors were compared with other ranks, {}\n", all.checked,
+                       all.wrong == 0 ? "all right" : fmt::format("{} wrong", all.wrong));
+  }
+  for (const auto& [why, comparisons] : all.not_compared) {
+    text += fmt::format("       {} not compared: {}\n", comparisons, why);
   }
   return text;
 }

@@ -29,8 +29,8 @@ class RankSummary {
 
  private:
   struct Counts {
-    std::int64_t checked = 0, wrong = 0, calls_not_compared = 0;
-    std::map<std::string, std::int64_t> not_compared;  // calls by the reason
+    std::int64_t checked = 0, wrong = 0;
+    std::map<std::string, std::int64_t> not_compared;  // comparisons by the reason
   };
   Counts counts() const;
   const trace::RankFinding* first() const;

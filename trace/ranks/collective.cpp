@@ -107,16 +107,23 @@ class Sum {
     bound_ = format_.unit * (std::abs(sum_) + (n - 2) * absolute_) * (1 + n * format_.unit) +
              (n - 1) * format_.smallest;
   }
-  // A sum on the way may overflow if the sum of the absolute values does, so anything is right
-  // then.
   bool is_right(double value) const {
     if (std::isnan(sum_)) return std::isnan(value);
     if (std::isinf(sum_)) return value == sum_;
-    return absolute_ > format_.largest || std::abs(value - sum_) <= bound_;
+    return std::abs(value - sum_) <= bound_ || overflows(value);
   }
   std::string text() const { return fmt::format("the sum is {:.9g} +- {:.2g}", sum_, bound_); }
 
  private:
+  // Integers wrap around. Of more than two parts, a sum on the way may be infinite although the
+  // whole one is not, and infinities of both signs give NaN.
+  bool overflows(double value) const {
+    if (format_.unit == 0) return std::abs(sum_) > format_.largest;
+    if (parts_.size() > 2) return absolute_ + bound_ > format_.largest && !std::isfinite(value);
+    return std::abs(sum_) + bound_ > format_.largest && std::isinf(value) &&
+           std::signbit(value) == std::signbit(sum_);
+  }
+
   const std::vector<CollectivePart>& parts_;
   RoundedFormat format_;
   double sum_ = 0, absolute_ = 0, bound_ = 0;

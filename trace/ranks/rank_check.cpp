@@ -43,16 +43,20 @@ class RankWalk {
 
   RankReport walk() {
     for (const Meeting& meeting : meetings()) {
-      try {
-        check(meeting);
-      } catch (const NotCompared& reason) {
-        ++report_.not_compared[reason.why];
-      }
+      attempt([&] { check(meeting); });
     }
     return std::move(report_);
   }
 
  private:
+  void attempt(const auto& comparison) {
+    try {
+      comparison();
+    } catch (const NotCompared& reason) {
+      ++report_.not_compared[reason.why];
+    }
+  }
+
   // In the order of the calls of the lowest rank.
   std::vector<Meeting> meetings() const {
     std::map<CallKey, std::vector<Meeting>> all;
@@ -101,7 +105,9 @@ class RankWalk {
         throw NotCompared{"the ranks stored other rows"};
       }
     }
-    for (const std::string& name : first.replicated) check_replicated(meeting, name);
+    for (const std::string& name : first.replicated) {
+      attempt([&] { check_replicated(meeting, name); });
+    }
     if (!first.collective.empty()) check_result(meeting, first.collective);
   }
 

@@ -34,7 +34,7 @@ struct RankReport {
   std::int64_t step = 0;
   std::int64_t checked = 0, wrong = 0;               // tensors that were compared with other ranks
   std::vector<RankFinding> found;                    // the first of the wrong ones
-  std::map<std::string, std::int64_t> not_compared;  // calls by the reason
+  std::map<std::string, std::int64_t> not_compared;  // comparisons by the reason
 };
 
 // The n-th call of a rank with the same op, layer, collective and group as the n-th of another one
