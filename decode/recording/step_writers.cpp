@@ -8,9 +8,11 @@ namespace plumb::cases {
 
 namespace {
 
-std::int64_t rows_of(const TensorSpec& spec, std::size_t bytes) {
-  if (spec.shape.empty() || spec.shape.front() == 0) return 0;
-  return static_cast<std::int64_t>(bytes) % spec.shape.front() == 0 ? spec.shape.front() : 0;
+std::int64_t rows_of(const HostTensor& tensor, const CallRecorder::TensorCopy& copy) {
+  const TensorSpec& spec = tensor.spec();
+  const std::size_t dense = static_cast<std::size_t>(tensor.elements()) * size_of(spec.dtype);
+  const bool in_rows = copy.row_bytes != 0 || (copy.bytes == dense && dense != 0);
+  return in_rows && !spec.shape.empty() ? spec.shape.front() : 0;
 }
 
 }  // namespace
@@ -23,7 +25,7 @@ void StepWriters::note(const CallRecorder::CallRecording& call, std::int64_t pos
                         call.place.name,
                         call.place,
                         position,
-                        rows_of(call.tensors.at(copy.tensor).spec(), copy.bytes)});
+                        rows_of(call.tensors.at(copy.tensor), copy)});
   }
 }
 

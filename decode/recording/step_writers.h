@@ -22,7 +22,7 @@ class StepWriters {
     std::string op, call;             // "mhc_post", "last mix"
     device::decode::CallPlace place;  // layer and chunk of the call
     std::int64_t position = 0;        // number of the call in the step
-    std::int64_t rows = 0;            // of the tensor; 0: its rows do not lie one behind the other
+    std::int64_t rows = 0;            // of the tensor; 0: their distance is unknown
     std::int64_t row_of(const std::byte* address) const {
       return (address - range.begin) / ((range.end - range.begin) / rows);
     }
