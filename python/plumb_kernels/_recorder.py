@@ -260,8 +260,8 @@ def record(
     each row-wise tensor; only calls with such tensors are recorded. A callable `rank` is called at the first step.
     `graph_bytes`: room for side buffers of one graph. `host_bytes`: limit of recorded steps that are not written yet; the
     engine waits if it is exceeded. Afterwards the functions are the original ones again, without cost. Graphs captured
-    meanwhile keep their copies. A process that is forked before the first step records by itself; one that is forked
-    later records nothing.
+    meanwhile keep their copies. With a callable `rank`, a process that is forked before the first step records
+    by itself. One that is forked later, or with a given rank, records nothing: its parent writes the trace.
     """
     device = device or _graphs_of_torch()
     trace = Trace(folder, rank=rank, provenance=provenance, redact=redact)
