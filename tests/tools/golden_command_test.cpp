@@ -66,6 +66,8 @@ TEST_F(GoldenCommand, RegenAddsSketchesWhereItIsAskedTo) {
 TEST_F(GoldenCommand, RefusesWithoutAReasonOrAPlatform) {
   expect_golden_refused({"regen", "--platform", "sim-sm90"}, "--reason");
   expect_golden_refused({"regen", "--platform", "sim-sm90", "--reason", " "}, "--reason");
+  expect_golden_refused(
+      {"regen", "--platform", "sim-sm90", "--reason", "x", "--commit", "88731572"}, "a hash of 40");
   expect_golden_refused({"regen", "--reason", "x"}, "one platform at a time");
   const Finished nowhere = run({"golden", "check", "--goldens", ""});
   EXPECT_EQ(nowhere.code, 2);

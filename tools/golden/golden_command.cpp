@@ -229,8 +229,18 @@ void require_reason(const std::string& reason) {
   }
 }
 
+// As golden::commit_of writes it: a whole hash, with "+" behind it for changed sources.
+void check_commit(std::string_view commit) {
+  if (commit.ends_with('+')) commit.remove_suffix(1);
+  if (commit.size() != 40 ||
+      commit.find_first_not_of("0123456789abcdef") != std::string_view::npos) {
+    throw UsageError("--commit is a hash of 40 hexadecimal digits, with \"+\" for changed sources");
+  }
+}
+
 int golden_regen_command(const GoldenArguments& arguments) {
   if (!arguments.dry_run) require_reason(arguments.reason);
+  if (!arguments.commit.empty()) check_commit(arguments.commit);
   if (arguments.selection.platforms.size() != 1 || arguments.selection.platforms[0] == "all") {
     throw UsageError("goldens of one platform at a time: --platform sim-sm90");
   }
