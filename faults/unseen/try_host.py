@@ -3,7 +3,9 @@
 """Plants each defect of host.json in turn, builds plumb, runs the decode steps, and removes the defect.
 
     python3 faults/unseen/try_host.py CHECKOUT [NAME...]
+    python3 faults/unseen/try_host.py --check CHECKOUT
 
+--check: only tests that each defect's text is in the sources.
 CHECKOUT: a separate checkout (git worktree add) with a build in build/sim, since its files are changed.
 Prints a line per defect: its name, and the first finding or "passed". Exit code 1: a defect passed;
 2: a defect could not be tried.
@@ -40,9 +42,15 @@ def finding(checkout):
 
 
 def main():
+    defects = json.loads(pathlib.Path(__file__).with_name("host.json").read_text())
+    if sys.argv[1:2] == ["--check"]:
+        for defect in defects:
+            planted(pathlib.Path(sys.argv[2]) / defect["file"], defect)
+        print(f"{len(defects)} defects can be planted")
+        return 0
     checkout, names = pathlib.Path(sys.argv[1]), sys.argv[2:]
     passed = untried = 0
-    for defect in json.loads(pathlib.Path(__file__).with_name("host.json").read_text()):
+    for defect in defects:
         if names and defect["name"] not in names:
             continue
         source = checkout / defect["file"]
