@@ -33,23 +33,41 @@ std::vector<std::int64_t> written_slots(const CacheView& cache,
   return slots;
 }
 
-void check_cache(const CacheView& cache, WatchedStep& step) {
-  const auto index = index_of_block(step.twin, cache.data);
-  const auto &before = step.before.at(index), &after = step.after.at(index);
-  const std::int64_t bytes = cache.block_bytes;
-  std::set<std::int64_t> owned;
-  for (const device::decode::StepPlan& plan : step.plans) {
-    for (const std::int64_t slot : written_slots(cache, step.twin.engine.geometry(), plan)) {
-      if (slot >= 0) owned.insert(slot / cache.page);
+// Blocks that live tokens of these plans write to.
+template <class Plans>
+std::set<std::int64_t> written_blocks(const CacheView& cache,
+                                      const device::decode::Geometry& geometry,
+                                      const Plans& plans) {
+  std::set<std::int64_t> blocks;
+  for (const device::decode::StepPlan& plan : plans) {
+    for (const std::int64_t slot : written_slots(cache, geometry, plan)) {
+      if (slot >= 0) blocks.insert(slot / cache.page);
     }
   }
-  for (std::int64_t block = 0; block * bytes < std::ssize(after); ++block) {
-    const std::int64_t begin = block * bytes;
-    if (std::memcmp(after.data() + begin, before.data() + begin, static_cast<std::size_t>(bytes)) ==
-        0) {
-      continue;
-    }
-    if (owned.contains(block)) continue;
+  return blocks;
+}
+
+// Blocks of a cache that differ between two snapshots, and none of these plans writes to.
+template <class Plans>
+std::vector<std::int64_t> strayed_blocks(const CacheView& cache, const WatchedEngine& watched,
+                                         const Snapshot& before, const Snapshot& after,
+                                         const Plans& plans) {
+  const auto index = index_of_block(watched, cache.data);
+  const std::vector<std::byte>&was = before.at(index), &is = after.at(index);
+  const std::set<std::int64_t> owned = written_blocks(cache, watched.engine.geometry(), plans);
+  std::vector<std::int64_t> strayed;
+  for (std::int64_t block = 0; block * cache.block_bytes < std::ssize(is); ++block) {
+    const std::int64_t begin = block * cache.block_bytes;
+    const auto bytes = static_cast<std::size_t>(cache.block_bytes);
+    const bool same = std::memcmp(is.data() + begin, was.data() + begin, bytes) == 0;
+    if (!same && !owned.contains(block)) strayed.push_back(block);
+  }
+  return strayed;
+}
+
+void check_cache(const CacheView& cache, WatchedStep& step) {
+  for (const std::int64_t block :
+       strayed_blocks(cache, step.twin, step.before, step.after, step.plans)) {
     step.findings.add(
         Detector::state, step.calls, "", "",
         fmt::format("block {} of {} changed, although no live token owns it", block, cache.name));
@@ -114,6 +132,19 @@ std::int64_t compressed_slot(const device::decode::StepPlan& plan,
   const std::int64_t page = geometry.pages[which], state = position / tokens;
   const auto at = static_cast<std::size_t>(row * geometry.blocks_per_request(cache) + state / page);
   return plan.block_tables[which].at(at) * page + state % page;
+}
+
+std::optional<std::string> strayed_fill(const WatchedEngine& watched, const Snapshot& before,
+                                        const Snapshot& after,
+                                        const std::vector<device::decode::StepPlan>& fills) {
+  for (const CacheView& cache : watched.engine.caches()) {
+    const auto strayed = strayed_blocks(cache, watched, before, after, fills);
+    if (strayed.empty()) continue;
+    return fmt::format(
+        "block {} of {} changed, although no new request has its entries filled there",
+        strayed.front(), cache.name);
+  }
+  return std::nullopt;
 }
 
 void check_caches(WatchedStep& step) {

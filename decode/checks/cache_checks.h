@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
+#include <vector>
 
 #include "decode/watch/watched_step.h"
 
@@ -27,6 +29,12 @@ std::optional<CommonBlock> block_of_two(std::span<const std::int32_t> tables, st
 std::int64_t compressed_slot(const device::decode::StepPlan& plan,
                              const device::decode::Geometry& geometry, device::decode::Cache cache,
                              std::int64_t token);
+
+// `before`, `after`: memory around fills of the caches of new requests, by these plans. A block of
+// a cache that changed without one of them. nullopt: there is none.
+std::optional<std::string> strayed_fill(const WatchedEngine& watched, const Snapshot& before,
+                                        const Snapshot& after,
+                                        const std::vector<device::decode::StepPlan>& fills);
 
 // Checks that only blocks of the step's live tokens changed, and that two requests have no block in
 // common except those of a shared prefix.

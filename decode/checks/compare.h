@@ -34,7 +34,7 @@ std::optional<TensorReport> different_output(const CallRecorder::CallRecording& 
                                              const CallRecorder::CallRecording& expected,
                                              const TokenRows& defined, std::string_view what);
 
-// As output_difference, but compares only tensors that have a row per token.
+// As output_difference, but compares only tensors of which `got` has a copy.
 std::optional<std::string> live_row_difference(const CallRecorder::CallRecording& got,
                                                const CallRecorder::CallRecording& expected,
                                                const TokenRows& live);

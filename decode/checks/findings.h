@@ -16,7 +16,7 @@ enum class Detector {
   history,     // the host's plan contradicts the history of its requests
   inputs,      // inputs on the device differ from the host's plan
   ran,         // the replay wrote nothing at all
-  order,       // a step calls an op against its model's order, or reads another layer's results
+  order,       // an op against its model's order, or with another layer's weights or results
   address,     // a graph uses memory that its engine has freed
   candidates,  // attention reads other slots than those of the request
   convention,  // a constant of a call differs from the published model's
@@ -25,7 +25,7 @@ enum class Detector {
   state,       // bytes changed without a writer or a live owner; a block has two requests
   eager,       // a call of the replay differs from the same call run eagerly with fresh state
   twin,        // results differ between the graph with a recorder and the one without
-  padding,     // the contents of padding change a live row
+  padding,     // the contents of padding or of unwritten scratch change a live row
   path,        // the graph launches other kernels than the eager step, or is missing
   cost,        // a step waits for the device, captures again, or plans again
   fresh,       // a newly created engine gives other results for the same requests and caches

@@ -32,6 +32,46 @@ bool are_of_one_chunk(const CallPlace& reader, const CallPlace& writer) {
   return reader.chunk < 0 || writer.chunk < 0 || reader.chunk == writer.chunk;
 }
 
+// "layer 1 " of "layer 1 attn_sink", "draft layer 0 " of "draft layer 0 q_norm"; empty for memory
+// that all layers share.
+std::string_view layer_of(std::string_view label) {
+  constexpr std::string_view kLayer = "layer ";
+  const std::size_t begin = label.find(kLayer);
+  if (begin != 0 && !label.starts_with("draft layer ")) return {};
+  return label.substr(0, label.find(' ', begin + kLayer.size()) + 1);
+}
+
+// Weights and caches of a layer are not for the calls of another layer, nor for the drafter's.
+void check_memory_of_layer(const CallRecorder::CallRecording& call, WatchedStep& step) {
+  if (call.place.layer < 0) return;
+  const std::string layer =
+      fmt::format("{}layer {} ", call.place.draft ? "draft " : "", call.place.layer);
+  for (const CallRecorder::TensorCopy& copy : call.copies) {
+    const auto* const block = step.twin.engine.memory().block_of(copy.from);
+    if (block == nullptr || layer_of(block->label).empty()) continue;
+    if (layer_of(block->label) == layer) continue;
+    step.findings.add(Detector::order, step.calls, call.op, call.place.name,
+                      fmt::format("{} is {}, which another layer has", copy.tensor, block->label));
+    return;
+  }
+}
+
+// No op of the engine works in place with an output that has another name than its input: threads
+// may overwrite what others still have to read.
+void check_overlap(const CallRecorder::CallRecording& call, WatchedStep& step) {
+  for (const CallRecorder::TensorCopy& out : call.copies) {
+    if (out.before) continue;
+    for (const CallRecorder::TensorCopy& in : call.copies) {
+      if (!in.before || in.tensor.ends_with(kBefore)) continue;
+      if (in.from >= out.from + out.bytes || out.from >= in.from + in.bytes) continue;
+      step.findings.add(
+          Detector::order, step.calls, call.op, call.place.name,
+          fmt::format("{} is written over {}, which the call reads", out.tensor, in.tensor));
+      return;
+    }
+  }
+}
+
 // An input of a call: some of the rows that another call wrote.
 struct RowsRead {
   const std::string* tensor = nullptr;
@@ -44,8 +84,9 @@ void check_first_rows(const CallRecorder::CallRecording& call, WatchedStep& step
   for (const CallRecorder::TensorCopy& copy : call.copies) {
     if (!copy.before || copy.tensor.ends_with(kBefore)) continue;
     const StepWriters::Writer* const writer = step.writers.latest(copy.from);
+    if (writer == nullptr || writer->rows == 0) continue;
     const std::vector<std::int64_t>& shape = call.tensors.at(copy.tensor).spec().shape;
-    if (writer == nullptr || writer->rows == 0 || shape.empty()) continue;
+    if (shape.empty()) continue;
     const RowsRead here{&copy.tensor, writer->row_of(copy.from)};
     const RowsRead& other = read.try_emplace({shape.front(), writer->rows}, here).first->second;
     if (other.first == here.first) continue;
@@ -72,6 +113,8 @@ void check_flow(const CallRecorder::CallRecording& call, WatchedStep& step) {
                                   copy.tensor, call.place.name, writer->call, writer->op));
     return;
   }
+  check_overlap(call, step);
+  check_memory_of_layer(call, step);
   check_first_rows(call, step);
 }
 

@@ -36,12 +36,15 @@ class EngineMemory {
   }
 
   struct NamedBlock {
-    std::string label;
+    std::string
+        label;  // "layer 1 attn_sink", "draft layer 0 window cache"; "logits": of all layers
     std::byte* address = nullptr;
     std::size_t bytes = 0;
     bool scratch = false;
   };
   const std::vector<NamedBlock>& blocks() const { return blocks_; }
+  // The block that holds this address. nullptr: none.
+  const NamedBlock* block_of(const std::byte* address) const;
 
  private:
   void* bytes(std::size_t count, std::string_view label);

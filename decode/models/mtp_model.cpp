@@ -18,6 +18,7 @@ Geometry drafter_geometry(Geometry target) {
 MtpModel::MtpModel(const Geometry& geometry, const std::uint16_t* previous, const ModelSite& site)
     : geometry_(geometry),
       previous_(previous),
+      layer_policy_(*site.policies.layers),
       layers_(geometry, FirstMix::streams, true, site),
       weights_(geometry, site.device, site.stream, site.memory, site.seed),
       normed_embeds_(site.memory.allocate<std::uint16_t>(geometry.max_tokens() * geometry.hidden,
@@ -63,12 +64,13 @@ void MtpModel::embed(const StepContext& step) {
                                      .columns = geometry_.hidden,
                                      .seed = kV4EmbeddingSeed,
                                      .stream = nullptr});
+  const bool swaps = layer_policy_.swaps_draft_norms();
   step.call("mtp_input_rms_norm", "draft input norm",
             plumb_mtp_input_rms_norm_params{.embeds = embeds,
                                             .previous_hidden = previous_,
                                             .positions = step.inputs.draft_positions,
-                                            .enorm_weight = weights_.enorm,
-                                            .hnorm_weight = weights_.hnorm,
+                                            .enorm_weight = swaps ? weights_.hnorm : weights_.enorm,
+                                            .hnorm_weight = swaps ? weights_.enorm : weights_.hnorm,
                                             .out_embeds = normed_embeds_,
                                             .out_hidden = normed_streams_,
                                             .tokens = step.tokens,

@@ -38,6 +38,7 @@ class MtpModel final : public Model {
 
   const Geometry& geometry_;
   const std::uint16_t* previous_;
+  const LayerPolicy& layer_policy_;
   V4Layers layers_;
   MtpWeights weights_;
   std::uint16_t *normed_embeds_, *normed_streams_;  // bf16 [tokens, hidden], [tokens, 4, hidden]

@@ -57,6 +57,7 @@ void V4Layers::compress_index(const CacheWrite& step, std::size_t i) {
   plumb_compress_norm_rope_insert_params params = compression(step, of);
   params.kv_slot_mapping = compressed_slots_.of(Cache::c4a);
   params.cache = indexer_cache(i);
+  if (!layer_policy_.has_index_norm()) params.weight = weights_.layers[i].compressor.norm;
   params.layout = PLUMB_COMPRESSED_INDEXER;
   params.scale_form = PLUMB_SCALE_POWER_OF_TWO;
   step.call("compress_norm_rope_insert", place(i, "index keys"), params);

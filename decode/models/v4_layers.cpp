@@ -42,7 +42,7 @@ V4Layers::V4Layers(const Geometry& geometry, FirstMix first, bool drafts, const 
       metadata_(make_metadata(geometry, site)),
       compressor_policy_(*site.policies.compressor),
       compressed_slots_(geometry, compressor_policy_, site.memory),
-      weights_(geometry, first, site.device, site.stream, site.memory, site.seed),
+      weights_(geometry, first, site.device, site.stream, site.memory, site.seed, prefix_),
       space_(geometry, site.memory),
       prefill_(geometry, site.memory),
       indexer_(geometry, Cache::c4a, site) {

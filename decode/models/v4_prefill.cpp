@@ -15,6 +15,7 @@ void V4Layers::attend_prefill(const StepContext& step, std::size_t i, std::size_
   gather_states(step, place(i, "gathered").in_chunk(number), i, chunk);
   combine(step, place(i, "prefill candidates").in_chunk(number), kind, chunk);
   const std::int64_t row = g.heads * kHeadDim;
+  const LayerWeights& weights = weights_.layers[layer_policy_.sinks_of_prompts(i)];
   step.call(
       "sparse_mla_prefill", place(i, "prefill attention").in_chunk(number),
       plumb_sparse_mla_prefill_params{.q = space_.q + chunk.first_token * row,
@@ -25,7 +26,7 @@ void V4Layers::attend_prefill(const StepContext& step, std::size_t i, std::size_
                                                      .request_stride = 0,
                                                      .query_stride = 0,
                                                      .width = g.attended_states(kind) + g.window},
-                                      .attn_sink = weights_.layers[i].attn_sink,
+                                      .attn_sink = weights.attn_sink,
                                       .out = space_.attention + chunk.first_token * row,
                                       .max_logits = nullptr,
                                       .lse = nullptr,
@@ -68,7 +69,7 @@ void V4Layers::gather_states(const StepContext& step, const CallPlace& place, st
                   .block_table_row_stride = blocks,
                   .stream = nullptr});
   };
-  if (kind != Attention::window) {
+  if (kind != Attention::window && layer_policy_.gathers_states(kind)) {
     const Cache from = compressed_cache(kind);
     const std::int32_t* counts = step.inputs.prefill.state_counts[static_cast<int>(from)];
     gather(" states", from, counts + (chunk.first_request - step.plan.num_decodes), nullptr, 0);

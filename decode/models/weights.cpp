@@ -109,10 +109,10 @@ std::vector<float> angles(std::int64_t positions) {
 }  // namespace
 
 Weights::Weights(const Geometry& g, FirstMix first, Device& device, Stream stream,
-                 EngineMemory& memory, std::uint64_t seed) {
+                 EngineMemory& memory, std::uint64_t seed, const std::string& prefix) {
   Uploader upload(device, stream, memory, seed);
   for (std::size_t i = 0; i < g.layers.size(); ++i) {
-    const std::string name = "layer " + std::to_string(i);
+    const std::string name = prefix + "layer " + std::to_string(i);
     const bool broadcast = i == 0 && first == FirstMix::broadcast;
     const std::int64_t columns = broadcast ? g.hidden : kStreams * g.hidden;
     layers.push_back(
@@ -124,13 +124,13 @@ Weights::Weights(const Geometry& g, FirstMix first, Device& device, Stream strea
          .router_bias = upload.floats(g.experts, 0, 0.125, name + " router bias")});
     add_compressors(upload, g, g.layers[i], name, layers.back());
   }
-  cos_sin = upload.upload(angles(g.max_context), "cos_sin");
+  cos_sin = upload.upload(angles(g.max_context), prefix + "cos_sin");
   const double spread = 3 / std::sqrt(static_cast<double>(kStreams * g.hidden));
-  head_fn = upload.floats(kStreams * kStreams * g.hidden, 0, spread, "hc_head fn");
-  head_scale = upload.floats(1, 0.5, 0.25, "hc_head scale");
+  head_fn = upload.floats(kStreams * kStreams * g.hidden, 0, spread, prefix + "hc_head fn");
+  head_scale = upload.floats(1, 0.5, 0.25, prefix + "hc_head scale");
   // Nearly closed gates, so that hc_eps changes the result.
-  head_base = upload.floats(kStreams, -11, 0.5, "hc_head base");
-  final_norm = upload.bf16(g.hidden, 1, 0.25, "final norm");
+  head_base = upload.floats(kStreams, -11, 0.5, prefix + "hc_head base");
+  final_norm = upload.bf16(g.hidden, 1, 0.25, prefix + "final norm");
 }
 
 V32Weights::V32Weights(const Geometry& g, Device& device, Stream stream, EngineMemory& memory,

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "decode/engine/geometry.h"
@@ -44,9 +45,9 @@ struct LayerWeights {
 enum class FirstMix { broadcast, streams };
 
 struct Weights {
-  // Uploads all weights.
+  // Uploads all weights. `prefix`: of the labels, "draft " for the drafter's.
   Weights(const Geometry& geometry, FirstMix first, Device& device, Stream stream,
-          EngineMemory& memory, std::uint64_t seed);
+          EngineMemory& memory, std::uint64_t seed, const std::string& prefix);
 
   std::vector<LayerWeights> layers;
   float* cos_sin;  // [max_context, 64]

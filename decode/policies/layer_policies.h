@@ -33,6 +33,15 @@ class LayerPolicy {
   virtual std::int64_t first_c128a_list(std::int64_t token, std::int64_t /*prompts*/) const {
     return token;
   }
+  // Whether the attention of prompts gathers compressed states in layers of this kind. Without that
+  // it reads what the layer before has left in the workspace.
+  virtual bool gathers_states(Attention /*kind*/) const { return true; }
+  // Layer whose sinks the attention of prompts has in this layer.
+  virtual std::size_t sinks_of_prompts(std::size_t layer) const { return layer; }
+  // Whether index keys have the norm of their own compressor, instead of the states' one.
+  virtual bool has_index_norm() const { return true; }
+  // Whether the drafter normalises embeddings and streams with each other's weights.
+  virtual bool swaps_draft_norms() const { return false; }
   // Format of the logits: what V3.2's router projection rounds to and the router reads   [8.1, vLLM
   // #42982].
   virtual plumb_format router_logits() const { return PLUMB_F32; }

@@ -77,6 +77,7 @@ void CallRecorder::begin(const device::decode::StepPart& part) {
   if (!run) run = std::make_unique<PartRecord>();
   run->poisoned = false;
   current_ = run.get();
+  for (WrittenScratch& scratch : scratch_) scratch.writer.reset();
   auto& others = run->others;
   others.insert(others.begin(), std::move_iterator(run->calls.begin()),
                 std::move_iterator(run->calls.end()));
@@ -87,6 +88,7 @@ void CallRecorder::before(const device::decode::Call& call, device::Stream strea
   if (fills_) return;
   if (current_ == nullptr) throw std::logic_error("a call outside of every part of a step");
   current_->calls.push_back(recording_of(call));
+  overwrite_scratch_of(*current_->calls.back(), stream);
   copy(*current_->calls.back(), true, stream);
 }
 
@@ -112,6 +114,29 @@ void CallRecorder::after(const device::decode::Call&, device::Stream stream) {
   if (!fills_) copy(*current_->calls.back(), false, stream);
 }
 
+void CallRecorder::overwrite_scratch(
+    const std::vector<device::decode::EngineMemory::NamedBlock>& blocks, std::uint8_t value) {
+  scratch_value_ = value;
+  for (const auto& block : blocks) {
+    if (block.scratch) scratch_.push_back({block.address, block.bytes, std::nullopt});
+  }
+}
+
+void CallRecorder::overwrite_scratch_of(const CallRecording& recording, device::Stream stream) {
+  if (captures_ && !device_.capturing()) return;
+  const device::decode::CallPlace& here = recording.place;
+  for (WrittenScratch& scratch : scratch_) {
+    const bool writes = std::ranges::any_of(recording.copies, [&](const TensorCopy& copy) {
+      return !copy.before && is_in(scratch, copy);
+    });
+    if (!writes) continue;
+    const auto last = std::exchange(scratch.writer, here);
+    const bool same =
+        last && last->layer == here.layer && last->chunk == here.chunk && last->draft == here.draft;
+    if (!same) device_.fill(scratch.address, scratch_value_, scratch.bytes, stream);
+  }
+}
+
 void CallRecorder::copy(const CallRecording& recording, bool before, device::Stream stream) {
   if (captures_ && !device_.capturing()) return;
   for (const TensorCopy& copy : recording.copies) {
@@ -135,14 +160,30 @@ std::unique_ptr<CallRecorder::CallRecording> CallRecorder::make_recording(
   }
   for (const HostTensor& tensor : recording->tensors.all()) {
     const Binding& bound = *find_binding(recording->bindings, tensor.spec().name);
-    recording->copies.push_back(copy_of(tensor, bound));
+    recording->copies.push_back(copy_of(tensor, bound, call.place));
   }
   place_copies(*recording);
   return recording;
 }
 
-CallRecorder::TensorCopy CallRecorder::copy_of(const HostTensor& tensor,
-                                               const Binding& bound) const {
+bool CallRecorder::is_in(const WrittenScratch& scratch, const TensorCopy& copy) {
+  return scratch.address <= copy.from && copy.from < scratch.address + scratch.bytes;
+}
+
+// In a chunk all rows are of live tokens. Scratch has rows that no call writes.
+bool CallRecorder::is_kept(const TensorCopy& copy, const HostTensor& tensor,
+                           const device::decode::CallPlace& place) const {
+  if (kept_ == Kept::everything) return true;
+  if (copy.before && !copy.tensor.ends_with(kBefore)) return false;
+  if (token_dimension(tensor, tokens_)) return true;
+  const bool written = copy.before || tensor.spec().role == Role::output;
+  return place.chunk >= 0 && written &&
+         std::ranges::none_of(scratch_,
+                              [&](const WrittenScratch& one) { return is_in(one, copy); });
+}
+
+CallRecorder::TensorCopy CallRecorder::copy_of(const HostTensor& tensor, const Binding& bound,
+                                               const device::decode::CallPlace& place) const {
   const std::string& name = tensor.spec().name;
   TensorCopy copy{.tensor = name,
                   .from = static_cast<const std::byte*>(bound.address),
@@ -150,10 +191,7 @@ CallRecorder::TensorCopy CallRecorder::copy_of(const HostTensor& tensor,
                   .row_bytes = bound.row_bytes,
                   .before = tensor.spec().role == Role::input,
                   .image = image_of(bound, bytes_there(tensor, bound))};
-  if (kept_ == Kept::rows &&
-      (!token_dimension(tensor, tokens_) || (copy.before && !name.ends_with(kBefore)))) {
-    copy.bytes = 0;
-  }
+  if (!is_kept(copy, tensor, place)) copy.bytes = 0;
   return copy;
 }
 

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "cases/tables/problem.h"
+#include "decode/engine/memory.h"
 #include "decode/engine/model.h"
 #include "decode/recording/call_tensors.h"
 #include "decode/recording/copy_memory.h"
@@ -26,8 +27,8 @@ namespace plumb::cases {
 
 class CallRecorder final : public device::decode::CallObserver {
  public:
-  // Which tensors of a call are copied. `rows`: only outputs that have a row per token of the part,
-  // and the contents of these outputs before the call.
+  // Which tensors of a call are copied. `rows`: only outputs that have a row per token of the part
+  // or of the call's chunk, and the contents of these outputs before the call.
   enum class Kept { everything, rows };
 
   // All arguments outlive the recorder.
@@ -73,6 +74,10 @@ class CallRecorder final : public device::decode::CallObserver {
   // For steps too large to judge whole: judges `rows` rows of each call. Caches are read once
   // before and once after the step, not around each call. Call it before the first call.
   void sample(std::int64_t rows, const std::vector<device::decode::CacheView>& caches);
+  // Fills scratch with `value` whenever the calls of another layer or chunk begin to write there:
+  // they may not read what earlier ones have left. Call it before the first call.
+  void overwrite_scratch(const std::vector<device::decode::EngineMemory::NamedBlock>& blocks,
+                         std::uint8_t value);
   // Wrong tensors of a fetched call with `live` live tokens. A call with bytes that are already
   // known to be right gives no reports.
   std::vector<TensorReport> judge(const CallRecording& recording,
@@ -101,11 +106,22 @@ class CallRecorder final : public device::decode::CallObserver {
   std::vector<TensorReport> judge_whole(const CallRecording& recording) const;
   std::unique_ptr<CallRecording> recording_of(const device::decode::Call& call);
   std::unique_ptr<CallRecording> make_recording(const device::decode::Call& call);
-  TensorCopy copy_of(const HostTensor& tensor, const Binding& bound) const;
+  TensorCopy copy_of(const HostTensor& tensor, const Binding& bound,
+                     const device::decode::CallPlace& place) const;
+  bool is_kept(const TensorCopy& copy, const HostTensor& tensor,
+               const device::decode::CallPlace& place) const;
   void place_copies(CallRecording& recording);
   void rebind(const std::vector<Binding>& bindings, CallRecording& recording);
   void copy(const CallRecording& recording, bool before, device::Stream stream);
+  // Scratch, and the layer and chunk whose calls have written there last in this part.
+  struct WrittenScratch {
+    std::byte* address = nullptr;
+    std::size_t bytes = 0;
+    std::optional<device::decode::CallPlace> writer;
+  };
+  static bool is_in(const WrittenScratch& scratch, const TensorCopy& copy);
   void read_back(const TensorCopy& copy, CallRecording& recording);
+  void overwrite_scratch_of(const CallRecording& recording, device::Stream stream);
   // The calls of a part, as it was enqueued last, with their copies.
   struct PartRecord {
     Calls calls;
@@ -145,6 +161,8 @@ class CallRecorder final : public device::decode::CallObserver {
   std::int64_t tokens_ = 0;  // of the current part
   std::int64_t sample_ = 0;  // rows of a call that are judged; 0: all
   std::vector<Image> images_;
+  std::vector<WrittenScratch> scratch_;
+  std::uint8_t scratch_value_ = 0;
 };
 
 // The dimension with one row per token; nullopt if there is none. In a scratch tensor the dimension

@@ -28,6 +28,10 @@ using device::decode::Padding;
 // Values for the places where padding may hold anything: another token key, another existing block.
 constexpr Padding kOtherPadding{0x5eed0123456789, 1};
 
+// In scratch: a finite number, about 12 in bf16 and fp32. NaN would be wrong here: a kernel may
+// load a value and multiply it by zero.
+constexpr std::uint8_t kOverwritten = 0x41;
+
 // A step enqueued before the watched one.
 struct StepInFlight {
   device::decode::StepSegments::Parts parts;  // parts of the twin
@@ -49,6 +53,7 @@ class Watcher {
     eager_.recorder->when_filled([this](const device::decode::StepPart& part) {
       fills_.push_back({part.request, eager_.engine.plan()});
     });
+    other_.recorder->overwrite_scratch(other_.engine.memory().blocks(), kOverwritten);
   }
 
   void capture() {
@@ -108,7 +113,8 @@ class Watcher {
     const bool renews = renews_at(step.findings.step());
     if (renews) fresh_ = fresh_results(scheduled.front(), setup_, plain_);
     step.before = snapshot(twin_, std::move(memory_before_));
-    unwritten_ = unwritten_entry(twin_, memory_after_, step.before, model_.take_writes());
+    const auto unwritten = unwritten_entry(twin_, memory_after_, step.before, model_.take_writes());
+    wrong_fill_ = unwritten ? unwritten : strayed_;
     earlier_.clear();
     for (const ScheduledStep& one : scheduled) {
       if (&one != &scheduled.front()) {
@@ -154,10 +160,7 @@ class Watcher {
     step.findings.add(Detector::history, position, wrong->part, wrong->part, wrong->text);
   }
 
-  // Fills scratch with finite numbers. NaN would be wrong here: a kernel may load a value and
-  // multiply it by zero.
   static void overwrite_scratch(WatchedEngine& watched) {
-    constexpr std::uint8_t kOverwritten = 0x41;  // about 12 in bf16 and fp32
     for (const auto& block : watched.engine.memory().blocks()) {
       if (!block.scratch) continue;
       watched.device->fill(block.address, kOverwritten, block.bytes, watched.engine.stream());
@@ -179,13 +182,28 @@ class Watcher {
   // Applies changes of requests before the step. The eager engine is not disturbed, because it
   // keeps nothing between steps; it fills the caches of new requests, and the others copy them.
   void prepare(const ScheduledStep& scheduled, WatchedStep& step) {
-    fills_.clear();
-    let_requests_change(scheduled, eager_.engine);
+    fill(scheduled);
     note_wrong(model_.change(scheduled, fills_), step);
     for (WatchedEngine* watched : {&plain_, &twin_, &other_}) {
       let_requests_change(scheduled, eager_, *watched);
       disturb(scheduled, setup_.environment, *watched);
     }
+  }
+
+  // In the eager engine. Memory of the others differs from it where neither has an entry.
+  void fill(const ScheduledStep& scheduled) {
+    fills_.clear();
+    strayed_.reset();
+    const bool fills = !scheduled.admitted.empty() || !scheduled.shared.empty();
+    if (fills) unfilled_ = snapshot(eager_, std::move(unfilled_));
+    let_requests_change(scheduled, eager_.engine);
+    if (!fills) return;
+    filled_ = snapshot(eager_, std::move(filled_));
+    std::vector<device::decode::StepPlan> plans;
+    for (const CacheFill& one : fills_) plans.push_back(one.plan);
+    const auto strayed = strayed_fill(eager_, unfilled_, filled_, plans);
+    if (!strayed) return;
+    strayed_ = WrongPlan{scheduled.shared.empty() ? "prompt" : "prefix hit", *strayed};
   }
 
   bool renews_at(std::int64_t step) const {
@@ -237,12 +255,12 @@ class Watcher {
     return judged;
   }
 
-  // Notes an entry that a fill before the step or the step itself has not written. The finding
+  // Notes a wrong fill before the step, or an entry that the step has not written. The finding
   // comes behind those of the calls: if one is wrong, or an input, that is the cause.
   void check_written(WatchedStep& step) {
     std::optional<WrongPlan> by_step =
         unwritten_entry(twin_, step.before, step.after, model_.take_writes());
-    note_wrong(unwritten_ ? unwritten_ : by_step, step, step.calls);
+    note_wrong(wrong_fill_ ? wrong_fill_ : by_step, step, step.calls);
   }
 
   // Runs first, because layers on wrong metadata may not be judgeable.
@@ -261,8 +279,10 @@ class Watcher {
   WatchedEngine plain_, twin_, eager_, other_;
   Snapshot memory_before_, memory_after_;  // of the step before
   RequestModel model_;
-  std::vector<CacheFill> fills_;        // fills for requests that came before this step
-  std::optional<WrongPlan> unwritten_;  // an entry that these have not written
+  Snapshot unfilled_, filled_;           // of the eager engine around fills
+  std::vector<CacheFill> fills_;         // fills for requests that came before this step
+  std::optional<WrongPlan> strayed_;     // of these: a write beside their entries
+  std::optional<WrongPlan> wrong_fill_;  // such a write, or an entry that they have not written
   FeatureCounter features_;
   std::vector<StepInFlight> earlier_;
   std::vector<std::byte> fresh_;  // results of a newly created engine

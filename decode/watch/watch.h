@@ -7,8 +7,8 @@
 //           that it read, and memory other than its outputs must not change
 //   eager   runs each step eagerly at the same padded shape, with a fresh attention state, and
 //           is recorded. The twin's calls must have the same bits
-//   other   as plain, with other values in padding, and in scratch between two steps. Live rows
-//           must have the same bits
+//   other   as plain, with other values in padding, and in scratch between two steps, layers and
+//           chunks. Live rows must have the same bits
 //
 // Findings are put in order: the first one names the op that went wrong first.
 #pragma once

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // vLLM #42810: corrections of V4 on ROCm: top-k rows, hyper-connections, a norm that ran twice,
-// missing ops.
+// missing ops, weights of another place.
 #include "faults/decode/changed_calls.h"
 #include "faults/decode/decode_fault_lists.h"
 #include "faults/decode/injections.h"
@@ -43,10 +43,28 @@ std::vector<DecodeFault> top_k_faults() {
   };
 }
 
+// Each op is right with the weights that it is given.
+std::vector<DecodeFault> weight_faults() {
+  return {
+      {"sinks_of_the_first_layer", "prompts attend with the first layer's sinks in all layers",
+       "sparse_mla_prefill", Detector::order, Detector::eager, kLongPrompts,
+       both(with_prompts(),
+            policy<SinksOfFirstLayer>(&Policies::layers, GraphMode::full_and_piecewise))},
+      {"index_keys_normed_as_states", "index keys have the norm of the states' compressor",
+       "compress_norm_rope_insert", Detector::order, Detector::reference, kLonger,
+       policy<IndexKeysNormedAsStates>(&Policies::layers)},
+      {"draft_norms_swapped", "enorm and hnorm of the drafter are exchanged", "mtp_input_rms_norm",
+       Detector::order, Detector::reference, kSteady,
+       both(with_drafter(), policy<DraftNormsSwapped>(&Policies::layers))},
+  };
+}
+
 }  // namespace
 
 std::vector<DecodeFault> faults_of_42810() {
   std::vector<DecodeFault> all = top_k_faults();
+  const std::vector<DecodeFault> weights = weight_faults();
+  all.insert(all.end(), weights.begin(), weights.end());
   const std::vector<DecodeFault> more{
       {"mhc_row_sums_of_wrong_lanes", "vLLM #42810, hazards 27: rows behind 16 are overwritten",
        // The overwritten rows belong to the call itself, so no byte changes that must not. On real

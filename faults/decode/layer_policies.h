@@ -77,6 +77,21 @@ struct DraftPositionsKept final : device::decode::InputsPolicy {
   bool sends_draft_positions(std::int64_t sent) const override { return sent < 12; }
 };
 
+struct SinksOfFirstLayer final : device::decode::LayerPolicy {
+  std::size_t sinks_of_prompts(std::size_t) const override { return 0; }
+};
+struct LongStatesNotGathered final : device::decode::LayerPolicy {
+  bool gathers_states(device::decode::Attention kind) const override {
+    return kind != device::decode::Attention::c128a;
+  }
+};
+struct IndexKeysNormedAsStates final : device::decode::LayerPolicy {
+  bool has_index_norm() const override { return false; }
+};
+struct DraftNormsSwapped final : device::decode::LayerPolicy {
+  bool swaps_draft_norms() const override { return true; }
+};
+
 struct C128aListsByPrompt final : device::decode::LayerPolicy {
   std::int64_t first_c128a_list(std::int64_t, std::int64_t prompts) const override {
     return prompts;

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Tests the checks of whose memory a call uses, on calls and fills that no engine has made.
+#include "decode/checks/flow_checks.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "decode/checks/cache_checks.h"
+
+namespace plumb::tests {
+namespace flow_checks_test {
+
+using cases::CallRecorder;
+using device::decode::CacheView;
+
+class MemoryOfCalls : public testing::Test {
+ protected:
+  MemoryOfCalls() : watched_(setup()) {}
+
+  static cases::DecodeSetup setup() {
+    cases::DecodeSetup setup;
+    setup.geometry.drafter = true;
+    return setup;
+  }
+  const std::byte* memory(const std::string& label) const {
+    const auto& blocks = watched_.engine.memory().blocks();
+    const auto found =
+        std::ranges::find(blocks, label, &device::decode::EngineMemory::NamedBlock::label);
+    EXPECT_NE(found, blocks.end()) << label;
+    return found == blocks.end() ? nullptr : found->address;
+  }
+  static CallRecorder::TensorCopy copy(std::string tensor, const std::byte* from, bool before) {
+    return {.tensor = std::move(tensor), .from = from, .bytes = 64, .before = before};
+  }
+  // The first finding about a call of layer 0 or of the drafter's.
+  std::string found(std::vector<CallRecorder::TensorCopy> copies, bool draft = false) {
+    cases::WatchedStep step{
+        watched_,          watched_, watched_, watched_, device::decode::GraphMode::full,
+        cases::Findings(0)};
+    CallRecorder::CallRecording call;
+    call.op = "rms_norm";
+    call.place = device::decode::layer_place(0, "norm");
+    call.place.draft = draft;
+    call.copies = std::move(copies);
+    cases::check_flow(call, step);
+    return step.findings.all().empty() ? "" : step.findings.all().front().text;
+  }
+
+  cases::WatchedEngine watched_;
+};
+
+TEST_F(MemoryOfCalls, IsOfTheirOwnLayer) {
+  EXPECT_EQ(found({copy("weight", memory("layer 0 q_norm"), true)}), "");
+  EXPECT_EQ(found({copy("weight", memory("layer 1 q_norm"), true)}),
+            "weight is layer 1 q_norm, which another layer has");
+  EXPECT_EQ(found({copy("cache", memory("layer 2 window cache") + 64, false)}),
+            "cache is layer 2 window cache, which another layer has");
+  EXPECT_EQ(found({copy("cos_sin", memory("cos_sin"), true)}), "") << "all layers share it";
+}
+
+TEST_F(MemoryOfCalls, OfTheDrafterIsNotTheTargets) {
+  EXPECT_EQ(found({copy("weight", memory("draft layer 0 q_norm"), true)}, true), "");
+  EXPECT_EQ(found({copy("weight", memory("draft layer 0 q_norm"), true)}),
+            "weight is draft layer 0 q_norm, which another layer has");
+  EXPECT_EQ(found({copy("weight", memory("layer 0 q_norm"), true)}, true),
+            "weight is layer 0 q_norm, which another layer has");
+}
+
+TEST_F(MemoryOfCalls, OutputsLieBesideInputs) {
+  const std::byte* const at = memory("cos_sin");
+  EXPECT_EQ(found({copy("x", at, true), copy("out", at + 64, false)}), "");
+  EXPECT_EQ(found({copy("x", at, true), copy("out", at + 63, false)}),
+            "out is written over x, which the call reads");
+  EXPECT_EQ(found({copy("x_before", at, true), copy("x", at, false)}), "") << "in place";
+}
+
+// A fill may change the blocks of its plan and no other.
+TEST(StrayedFill, IsABlockWithoutAnEntryOfAPlan) {
+  const cases::WatchedEngine watched(cases::DecodeSetup{});
+  const cases::Snapshot before = cases::snapshot(watched);
+  const CacheView window = watched.engine.caches().front();
+  cases::Snapshot after = before;
+  const std::int64_t slot = 3 * window.page + 1;
+  auto& bytes = after.at(cases::index_of_block(watched, window.data));
+  bytes.at(static_cast<std::size_t>(3 * window.block_bytes)) ^= std::byte{1};
+  device::decode::StepPlan plan;
+  plan.live_tokens = 1;
+  plan.positions = {0};
+  plan.query_start_loc = {0, 1};
+  for (auto& slots : plan.slot_mapping) slots = {-1};
+  EXPECT_EQ(cases::strayed_fill(watched, before, before, {plan}), std::nullopt);
+  EXPECT_EQ(cases::strayed_fill(watched, before, after, {plan}).value_or(""),
+            "block 3 of " + window.name +
+                " changed, although no new request has its entries filled there");
+  plan.slot_mapping[static_cast<std::size_t>(window.cache)] = {slot};
+  EXPECT_EQ(cases::strayed_fill(watched, before, after, {plan}), std::nullopt);
+}
+
+}  // namespace flow_checks_test
+}  // namespace plumb::tests
