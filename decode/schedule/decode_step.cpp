@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <sstream>
 #include <stdexcept>
 #include <utility>
 
@@ -22,6 +23,7 @@ using device::decode::Geometry;
 using device::decode::GraphMode;
 using device::decode::Lists;
 
+constexpr std::string_view kModesOfRow = "modes";
 constexpr std::int64_t kUnset = -1;
 constexpr std::int64_t kPromptTokens = 16;     // per step, unless the row says
 constexpr std::int64_t kSampledRows = 24;      // per call, in production geometry
@@ -40,8 +42,8 @@ const std::vector<WordParameter>& step_words() {
       {"model", {"v4", "v32"}, "V4 or V3.2"},
       {"geometry", {"small", "production"}, "widths, heads and layers"},
       {"lists", {"ragged", "dense"}, "of V4's candidates"},
-      {"traffic", names_of<Traffic>(15), "how the batch changes from step to step"},
-      {"lengths", names_of<Lengths>(9), "of the contexts"},
+      {"traffic", names_of<Traffic>(17), "how the batch changes from step to step"},
+      {"lengths", names_of<Lengths>(10), "of the contexts"},
       {"accepted", {"all", "some", "none"}, "of the speculated tokens"},
       {"between",
        {"nothing", "dummies", "captures", "turns"},
@@ -51,6 +53,7 @@ const std::vector<WordParameter>& step_words() {
       {"fault", {}, "of the library, by its name"},
       {"keep_requests", {}, "numbers of those that stay: 0,3-5; else all"},
       {"keep_steps", {}, "numbers of those that stay; else all"},
+      {kModesOfRow, {}, "graph modes that it has cases of: eager,full; else all"},
       {kNamedFor, {}, "what its steps have to do: shared,evicted; else nothing"}};
   return words;
 }
@@ -208,11 +211,31 @@ std::string StepCase::id() const {
   return fmt::format("{}/{}/{}", kDecodeStep, row.name, graph_mode_name(mode).name);
 }
 
+namespace {
+
+// Throws BadRow for a name that no mode has.
+std::vector<GraphMode> modes_of(const Row& row) {
+  std::vector<GraphMode> modes;
+  std::istringstream names{std::string(row.word(kModesOfRow))};
+  for (std::string name; std::getline(names, name, ',');) {
+    const auto found = std::ranges::find(graph_mode_names(), name, &GraphModeName::name);
+    if (found == graph_mode_names().end()) {
+      throw BadRow(fmt::format("{}: no graph mode \"{}\"", row.where, name));
+    }
+    modes.push_back(found->mode);
+  }
+  if (!modes.empty()) return modes;
+  for (const GraphModeName& mode : graph_mode_names()) modes.push_back(mode.mode);
+  return modes;
+}
+
+}  // namespace
+
 std::vector<StepCase> decode_step_cases(const std::vector<CaseFile>& overrides) {
   const CaseFile own{"cases/decode_step.toml", std::string(std::begin(kStepCaseFiles)->text)};
   std::vector<StepCase> cases;
   for (const Row& row : rows_of(decode_step_schema(), own, overrides)) {
-    for (const GraphModeName& mode : graph_mode_names()) cases.push_back({row, mode.mode});
+    for (const GraphMode mode : modes_of(row)) cases.push_back({row, mode});
   }
   return cases;
 }

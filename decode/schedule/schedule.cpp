@@ -72,6 +72,7 @@ class Planner {
       case Lengths::random: return draw(0, room);
       case Lengths::across:
         return std::min(before_border(n) + (has_prompts() ? kBehindBorder : 0), room);
+      case Lengths::near_blocks: return whole_blocks() - 3 - n % 2;
     }
     return 0;
   }
@@ -135,14 +136,17 @@ class Planner {
     return tokens;
   }
 
-  // Admits a request that shares the longest prefix of the newest request that has one.
+  // Admits a request that shares the longest prefix of the newest request that has one; with
+  // `hits`, of the oldest.
   bool admit_behind_another(ScheduledStep& step) {
     const std::int64_t whole = whole_blocks();
-    for (auto other = order_.rbegin(); other != order_.rend(); ++other) {
-      const std::int64_t tokens = tokens_[*other] / whole * whole;
+    std::vector<std::uint64_t> others = order_;
+    if (shape_.traffic != Traffic::hits) std::ranges::reverse(others);
+    for (const std::uint64_t other : others) {
+      const std::int64_t tokens = tokens_[other] / whole * whole;
       if (tokens == 0) continue;
       const std::uint64_t id = ++last_id_;
-      step.shared.push_back({id, *other, tokens});
+      step.shared.push_back({id, other, tokens});
       tokens_[id] = tokens;
       prompts_[id] = 0;
       order_.push_back(id);
@@ -156,8 +160,9 @@ class Planner {
     // after those of `shared`. In three of six steps new requests share a prefix. In the other
     // three they do not, so that blocks only lose owners.
     const bool gains = step_ % 6 >= 1 && step_ % 6 <= 3;
-    const bool shares = shape_.traffic == Traffic::prefix && gains && step.admitted.empty();
-    if (shares && admit_behind_another(step)) return;
+    const bool shares = (shape_.traffic == Traffic::prefix && gains) ||
+                        (shape_.traffic == Traffic::hits && step_ > 0);
+    if (shares && step.admitted.empty() && admit_behind_another(step)) return;
     const std::uint64_t id = ++last_id_;
     const std::int64_t tokens = length(static_cast<std::int64_t>(id) - 1);
     // A prefix of the prompt may be in the caches already.
@@ -170,7 +175,9 @@ class Planner {
 
   std::int64_t computed(std::int64_t tokens) {
     if (shape_.lengths == Lengths::across && has_prompts()) {
-      return std::max<std::int64_t>(tokens - kBehindBorder, 0);
+      // So that the second of equal chunks crosses the border.
+      const std::int64_t first = shape_.traffic == Traffic::chunks ? kShortChunk : 0;
+      return std::max<std::int64_t>(tokens - kBehindBorder - first, 0);
     }
     if (shape_.traffic == Traffic::join) return step_ == 0 ? tokens : tokens - tokens / 8;
     return has_prompts() ? draw(0, 1) * tokens / 2 : tokens;
@@ -215,6 +222,7 @@ class Planner {
                           (one_comes_at_a_time() && full) ||
                           (shape_.traffic == Traffic::random && draw(0, 2) == 0);
     if (replaces && i > 0 && !order_.empty()) finish(order_.front(), step);
+    if (shape_.traffic == Traffic::hits && full) finish(order_.back(), step);
     while (order_.size() < size) admit(step);
     if (shape_.traffic == Traffic::permute || shape_.traffic == Traffic::random) shuffle();
     fill(size, step);
@@ -233,7 +241,10 @@ class Planner {
   bool one_comes_at_a_time() const {
     return shape_.traffic == Traffic::prompts || shape_.traffic == Traffic::join;
   }
-  bool has_prompts() const { return one_comes_at_a_time() || shape_.traffic == Traffic::burst; }
+  bool has_prompts() const {
+    return one_comes_at_a_time() || shape_.traffic == Traffic::burst ||
+           shape_.traffic == Traffic::chunks;
+  }
   bool prompts_wait() const { return shape_.traffic == Traffic::join && step_ % 2 == 0; }
 
   // Adds requests that decode, then prompts, up to max_tokens.
@@ -258,6 +269,7 @@ class Planner {
   std::int64_t chunk(std::int64_t left, std::int64_t room) {
     const std::int64_t most = std::min(left, room);
     if (most == 0) return 0;
+    if (shape_.traffic == Traffic::chunks) return std::min(most, kShortChunk);
     const std::int64_t few = shape_.traffic == Traffic::join ? 1 : kShortChunk;
     const bool whole = shape_.traffic != Traffic::burst && draw(0, 2) == 0;
     return whole ? most : draw(1, std::min(most, few));
@@ -304,16 +316,17 @@ class Planner {
 }  // namespace
 
 std::string_view name_of(Traffic traffic) {
-  constexpr std::array<std::string_view, 15> kNames{
-      "steady", "grow",      "shrink", "there_and_back", "permute", "replace", "random", "prompts",
-      "uneven", "same_ends", "join",   "prefix",         "idle",    "between", "burst"};
+  constexpr std::array<std::string_view, 17> kNames{
+      "steady", "grow",    "shrink", "there_and_back", "permute", "replace",
+      "random", "prompts", "uneven", "same_ends",      "join",    "prefix",
+      "idle",   "between", "burst",  "chunks",         "hits"};
   return kNames[static_cast<std::size_t>(traffic)];
 }
 
 std::string_view name_of(Lengths lengths) {
-  constexpr std::array<std::string_view, 9> kNames{"equal",      "around_k",    "around_page",
-                                                   "short_ones", "mixed",       "random",
-                                                   "beyond_k",   "around_tile", "across"};
+  constexpr std::array<std::string_view, 10> kNames{
+      "equal",  "around_k", "around_page", "short_ones", "mixed",
+      "random", "beyond_k", "around_tile", "across",     "near_blocks"};
   return kNames[static_cast<std::size_t>(lengths)];
 }
 

@@ -31,7 +31,9 @@ enum class Traffic {
   prefix,          // per step one request ends and one comes; half of these share a prefix
   idle,            // every second step has no request, as on an idle rank
   between,         // the token count is strictly between two captured sizes
-  burst            // all requests come at once, with prompts, and are replaced in every third step
+  burst,           // all requests come at once, with prompts, and are replaced in every third step
+  chunks,          // all requests come at once, with prompts in chunks of one size
+  hits             // per step the newest request ends, and one comes with the prefix of the oldest
 };
 // Lengths of the contexts; with Traffic::prompts, join and burst, of the prompts.
 enum class Lengths {
@@ -43,7 +45,8 @@ enum class Lengths {
   random,
   beyond_k,     // all contexts longer than the top-k keeps
   around_tile,  // candidates: within one of a border of the plan's blocks
-  across        // tokens: one to three before such a border; prompts end after it
+  across,       // tokens: one to three before such a border; prompts end after it
+  near_blocks   // tokens: three or four before whole blocks in every cache
 };
 // How many speculated tokens are accepted.
 enum class Acceptance { all, some, none };

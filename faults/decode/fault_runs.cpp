@@ -27,8 +27,9 @@ constexpr Traffic kTraffic[] = {Traffic::steady,         Traffic::grow,    Traff
                                 Traffic::there_and_back, Traffic::permute, Traffic::replace,
                                 Traffic::random,         Traffic::prompts, Traffic::uneven,
                                 Traffic::join,           Traffic::prefix,  Traffic::idle,
-                                Traffic::same_ends,      Traffic::between, Traffic::burst};
-constexpr std::int64_t kLengths = 9;
+                                Traffic::same_ends,      Traffic::between, Traffic::burst,
+                                Traffic::chunks,         Traffic::hits};
+constexpr std::int64_t kLengths = 10;
 
 // V4 with a drafter. Batches are padded to one request or to four.
 Geometry v4_geometry(std::int64_t speculated) {
