@@ -48,6 +48,9 @@ Tier AnyCase::tier() const {
 }
 
 void AnyCase::set_parameter(std::string_view name, std::string_view value) {
+  if (of_steps() != nullptr && name == kModesOfRow) {
+    throw BadRow(fmt::format("{}: the name of {} gives its graph mode", name, id()));
+  }
   const RowSchema& known = schema();
   std::visit([&](auto& which) { cases::set_parameter(known, which.row, name, value); }, which_);
   // `named_for` lists what the row's steps do as the row stands; other parameters make other steps.

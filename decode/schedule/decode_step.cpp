@@ -23,7 +23,6 @@ using device::decode::Geometry;
 using device::decode::GraphMode;
 using device::decode::Lists;
 
-constexpr std::string_view kModesOfRow = "modes";
 constexpr std::int64_t kUnset = -1;
 constexpr std::int64_t kPromptTokens = 16;     // per step, unless the row says
 constexpr std::int64_t kSampledRows = 24;      // per call, in production geometry

@@ -21,6 +21,7 @@ inline constexpr std::string_view kDecodeStep = "decode_step";
 const RowSchema& decode_step_schema();
 // Name of the parameter that lists what a row's steps must do (decode/watch/step_features.h).
 inline constexpr std::string_view kNamedFor = "named_for";
+inline constexpr std::string_view kModesOfRow = "modes";
 
 // A graph mode, with its name in names of cases.
 struct GraphModeName {

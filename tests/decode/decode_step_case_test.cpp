@@ -77,7 +77,7 @@ TEST(DecodeStepCase, AnAttentionIsAskedForNothingThatItDoesNotPromise) {
   }
 }
 
-TEST(DecodeStepCase, EveryRowHasACasePerGraphMode) {
+TEST(DecodeStepCase, ARowHasACasePerGraphMode) {
   for (const char* mode :
        {"eager", "piecewise", "full", "full_decode_only", "full_and_piecewise", "breakable"}) {
     EXPECT_NO_THROW(decode_case(std::string("decode_step/v4/") + mode)) << mode;
@@ -95,7 +95,13 @@ TEST(DecodeStepCase, ARowMayListItsGraphModes) {
     return ids;
   };
   EXPECT_EQ(ids_of("breakable,eager"), "decode_step/mine/breakable decode_step/mine/eager ");
+  EXPECT_EQ(ids_of(""),
+            "decode_step/mine/eager decode_step/mine/piecewise decode_step/mine/full "
+            "decode_step/mine/full_decode_only decode_step/mine/full_and_piecewise "
+            "decode_step/mine/breakable ");
   EXPECT_THROW(ids_of("eager,fulll"), BadRow);
+  AnyCase full(decode_case("decode_step/v4/full"));
+  EXPECT_THROW(full.set_parameter("modes", "eager"), BadRow);
 }
 
 TEST(DecodeStepCase, WhatTheRowSaysIsServed) {
