@@ -14,14 +14,13 @@ namespace plumb::cases {
 
 namespace {
 
-// The first weight that is another one than the model's.
+// The first weight that is not the model's.
 std::optional<std::string> other_weight(const CallRecorder::CallRecording& call,
                                         const std::vector<WeightOfOp>& weights,
                                         const device::decode::EngineMemory& memory) {
   for (const auto& [tensor, label] : weights) {
     const auto found = std::ranges::find(call.copies, tensor, &CallRecorder::TensorCopy::tensor);
-    if (found == call.copies.end()) continue;
-    const auto* const block = memory.block_of(found->from);
+    const auto* const block = found == call.copies.end() ? nullptr : memory.block_of(found->from);
     const std::string here = block == nullptr ? "no memory of the engine" : block->label;
     if (here != label) return fmt::format("{} is {}, not {}", tensor, here, label);
   }
