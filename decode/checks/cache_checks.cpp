@@ -33,8 +33,9 @@ std::vector<std::int64_t> written_slots(const CacheView& cache,
   return slots;
 }
 
+using Plans = std::vector<device::decode::StepPlan>;
+
 // Blocks that live tokens of these plans write to.
-template <class Plans>
 std::set<std::int64_t> written_blocks(const CacheView& cache,
                                       const device::decode::Geometry& geometry,
                                       const Plans& plans) {
@@ -47,8 +48,7 @@ std::set<std::int64_t> written_blocks(const CacheView& cache,
   return blocks;
 }
 
-// Blocks of a cache that differ between two snapshots, and none of these plans writes to.
-template <class Plans>
+// Blocks of a cache that differ between two snapshots although none of these plans writes to them.
 std::vector<std::int64_t> strayed_blocks(const CacheView& cache, const WatchedEngine& watched,
                                          const Snapshot& before, const Snapshot& after,
                                          const Plans& plans) {

@@ -30,8 +30,8 @@ std::int64_t compressed_slot(const device::decode::StepPlan& plan,
                              const device::decode::Geometry& geometry, device::decode::Cache cache,
                              std::int64_t token);
 
-// `before`, `after`: memory around fills of the caches of new requests, by these plans. A block of
-// a cache that changed without one of them. nullopt: there is none.
+// A line about a block of a cache that fills for new requests have changed, although none of their
+// plans writes there. nullopt: there is none. `before`, `after`: memory around these fills.
 std::optional<std::string> strayed_fill(const WatchedEngine& watched, const Snapshot& before,
                                         const Snapshot& after,
                                         const std::vector<device::decode::StepPlan>& fills);

@@ -50,8 +50,9 @@ void check_memory_of_layer(const CallRecorder::CallRecording& call, WatchedStep&
     const auto* const block = step.twin.engine.memory().block_of(copy.from);
     if (block == nullptr || layer_of(block->label).empty()) continue;
     if (layer_of(block->label) == layer) continue;
-    step.findings.add(Detector::order, step.calls, call.op, call.place.name,
-                      fmt::format("{} is {}, which another layer has", copy.tensor, block->label));
+    step.findings.add(
+        Detector::order, step.calls, call.op, call.place.name,
+        fmt::format("{} is {}, which belongs to another layer", copy.tensor, block->label));
     return;
   }
 }

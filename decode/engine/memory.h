@@ -36,8 +36,8 @@ class EngineMemory {
   }
 
   struct NamedBlock {
-    std::string
-        label;  // "layer 1 attn_sink", "draft layer 0 window cache"; "logits": of all layers
+    // Memory of one layer has its name first, "layer 1 attn_sink" or "draft layer 0 window cache".
+    std::string label;
     std::byte* address = nullptr;
     std::size_t bytes = 0;
     bool scratch = false;

@@ -190,7 +190,8 @@ class Watcher {
     }
   }
 
-  // In the eager engine. Memory of the others differs from it where neither has an entry.
+  // Lets requests come and go in the eager engine, from which the others copy. Its own memory is
+  // compared around that: memory of two engines may differ where no entry is.
   void fill(const ScheduledStep& scheduled) {
     fills_.clear();
     strayed_.reset();
@@ -281,8 +282,8 @@ class Watcher {
   RequestModel model_;
   Snapshot unfilled_, filled_;           // of the eager engine around fills
   std::vector<CacheFill> fills_;         // fills for requests that came before this step
-  std::optional<WrongPlan> strayed_;     // of these: a write beside their entries
-  std::optional<WrongPlan> wrong_fill_;  // such a write, or an entry that they have not written
+  std::optional<WrongPlan> strayed_;     // a write of theirs beside their entries
+  std::optional<WrongPlan> wrong_fill_;  // an entry that they have not written, or strayed_
   FeatureCounter features_;
   std::vector<StepInFlight> earlier_;
   std::vector<std::byte> fresh_;  // results of a newly created engine

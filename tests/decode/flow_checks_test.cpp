@@ -54,18 +54,18 @@ class MemoryOfCalls : public testing::Test {
 TEST_F(MemoryOfCalls, IsOfTheirOwnLayer) {
   EXPECT_EQ(found({copy("weight", memory("layer 0 q_norm"), true)}), "");
   EXPECT_EQ(found({copy("weight", memory("layer 1 q_norm"), true)}),
-            "weight is layer 1 q_norm, which another layer has");
+            "weight is layer 1 q_norm, which belongs to another layer");
   EXPECT_EQ(found({copy("cache", memory("layer 2 window cache") + 64, false)}),
-            "cache is layer 2 window cache, which another layer has");
+            "cache is layer 2 window cache, which belongs to another layer");
   EXPECT_EQ(found({copy("cos_sin", memory("cos_sin"), true)}), "") << "all layers share it";
 }
 
 TEST_F(MemoryOfCalls, OfTheDrafterIsNotTheTargets) {
   EXPECT_EQ(found({copy("weight", memory("draft layer 0 q_norm"), true)}, true), "");
   EXPECT_EQ(found({copy("weight", memory("draft layer 0 q_norm"), true)}),
-            "weight is draft layer 0 q_norm, which another layer has");
+            "weight is draft layer 0 q_norm, which belongs to another layer");
   EXPECT_EQ(found({copy("weight", memory("layer 0 q_norm"), true)}, true),
-            "weight is layer 0 q_norm, which another layer has");
+            "weight is layer 0 q_norm, which belongs to another layer");
 }
 
 TEST_F(MemoryOfCalls, OutputsLieBesideInputs) {
@@ -75,6 +75,49 @@ TEST_F(MemoryOfCalls, OutputsLieBesideInputs) {
             "out is written over x, which the call reads");
   EXPECT_EQ(found({copy("x_before", at, true), copy("x", at, false)}), "") << "in place";
 }
+
+// Two calls write so many rows each, and a call reads two rows of both: from row 0 on of the one
+// and from row 1 on of the other.
+class FirstRows : public MemoryOfCalls {
+ protected:
+  static constexpr std::int64_t kColumns = 4, kRowBytes = kColumns * 4;
+
+  FirstRows() {
+    for (const std::uint64_t id : {1, 2, 3}) watched_.engine.admit(id, 8);
+    watched_.engine.step_eagerly({{1, 1}, {2, 1}, {3, 1}}, {});
+  }
+  static void add(CallRecorder::CallRecording& call, const std::string& tensor,
+                  const std::byte* from, std::int64_t rows, bool before) {
+    call.tensors.add(cases::TensorSpec{tensor, cases::Dtype::f32, {rows, kColumns}});
+    call.copies.push_back({.tensor = tensor,
+                           .from = from,
+                           .bytes = static_cast<std::size_t>(rows * kRowBytes),
+                           .before = before});
+  }
+  std::string found_of(std::int64_t rows) {
+    cases::WatchedStep step{
+        watched_,          watched_, watched_, watched_, device::decode::GraphMode::full,
+        cases::Findings(0)};
+    const std::byte* const one = memory("cos_sin");
+    const std::byte* const other = one + rows * kRowBytes;
+    CallRecorder::CallRecording writes, reads;
+    add(writes, "one", one, rows, false);
+    add(writes, "other", other, rows, false);
+    step.writers.note(writes, 0);
+    add(reads, "q", one, 2, true);
+    add(reads, "weights", other + kRowBytes, 2, true);
+    cases::check_flow(reads, step);
+    return step.findings.all().empty() ? "" : step.findings.all().front().text;
+  }
+};
+
+TEST_F(FirstRows, AreOfOneToken) {
+  EXPECT_EQ(found_of(9),
+            "q begins with row 0 of 9, but weights with row 1: these are different tokens");
+}
+
+// Three requests: the one may have a row per token of the prompts, the other one per request.
+TEST_F(FirstRows, OfAsManyAsRequestsMayBeOfBoth) { EXPECT_EQ(found_of(3), ""); }
 
 // A fill may change the blocks of its plan and no other.
 TEST(StrayedFill, IsABlockWithoutAnEntryOfAPlan) {
