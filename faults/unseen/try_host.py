@@ -11,6 +11,7 @@ Prints a line per defect: its name, and the first finding or "passed". Exit code
 2: a defect could not be tried.
 """
 
+import argparse
 import json
 import pathlib
 import subprocess
@@ -23,7 +24,8 @@ RUN = ["build/sim/bin/plumb", "run", "--op", "decode_step", "--no-diagnosis", "-
 def planted(source, defect):
     text = source.read_text()
     if text.count(defect["from"]) != 1:
-        sys.exit(f"{defect['name']}: its text is not in {defect['file']} once")
+        print(f"{defect['name']}: its text is not in {defect['file']} once", file=sys.stderr)
+        sys.exit(2)
     return text.replace(defect["from"], defect["to"])
 
 
@@ -42,22 +44,32 @@ def finding(checkout):
 
 
 def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--check", action="store_true", help="only test that each text is in the sources")
+    parser.add_argument("checkout", type=pathlib.Path)
+    parser.add_argument("names", nargs="*", metavar="NAME")
+    arguments = parser.parse_args()
     defects = json.loads(pathlib.Path(__file__).with_name("host.json").read_text())
-    if sys.argv[1:2] == ["--check"]:
+    unknown = set(arguments.names) - {defect["name"] for defect in defects}
+    if unknown:
+        parser.error(f"no defect {min(unknown)}")
+    if arguments.names:
+        defects = [defect for defect in defects if defect["name"] in arguments.names]
+    missing = [defect["file"] for defect in defects if not (arguments.checkout / defect["file"]).is_file()]
+    if missing:
+        parser.error(f"{arguments.checkout} has no {missing[0]}")
+    if arguments.check:
         for defect in defects:
-            planted(pathlib.Path(sys.argv[2]) / defect["file"], defect)
+            planted(arguments.checkout / defect["file"], defect)
         print(f"{len(defects)} defects can be planted")
         return 0
-    checkout, names = pathlib.Path(sys.argv[1]), sys.argv[2:]
     passed = untried = 0
     for defect in defects:
-        if names and defect["name"] not in names:
-            continue
-        source = checkout / defect["file"]
+        source = arguments.checkout / defect["file"]
         right = source.read_text()
         try:
             source.write_text(planted(source, defect))
-            code, said = finding(checkout)
+            code, said = finding(arguments.checkout)
         finally:
             source.write_text(right)
         passed += code == 0

@@ -32,7 +32,7 @@ class TryHost(unittest.TestCase):
                 text = (ROOT / file).read_text()
                 copy.write_text(text.replace(first["from"], "") if file == first["file"] else text)
             done = check(folder)
-        self.assertEqual(done.returncode, 1)
+        self.assertEqual(done.returncode, 2)
         self.assertEqual(done.stderr, f"{first['name']}: its text is not in {first['file']} once\n")
 
 
