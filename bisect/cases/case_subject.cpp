@@ -185,6 +185,7 @@ void CaseSubject::add_row(const cases::AnyCase& which, const std::vector<cases::
         fmt::to_string(which.row().integer(name)));
   }
   for (const std::string_view word : which.schema().words()) {
+    if (!is_op && word == cases::kModesOfRow) continue;  // the scenario is one of them
     const std::string value(which.row().word(word));
     Knob knob{.name = std::string(word), .words = default_and(value)};
     if (is_op) add_others(knob, other_values(which.schema(), word));
