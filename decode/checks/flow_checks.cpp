@@ -18,8 +18,8 @@ using device::decode::CallPlace;
 // Whether the op reads the residual that the layer before has written.
 bool joins_layers(std::string_view op) {
   static const std::set<std::string_view> ops{
-      "mhc_pre",  "mhc_pre_broadcast", "mhc_fused_post_pre",
-      "mhc_post", "hc_head",           "fused_add_rms_norm"};
+      "mhc_pre", "mhc_pre_broadcast",  "mhc_fused_post_pre", "mhc_post",
+      "hc_head", "fused_add_rms_norm", "mtp_input_rms_norm"};
   return ops.contains(op);
 }
 
@@ -73,6 +73,42 @@ void check_overlap(const CallRecorder::CallRecording& call, WatchedStep& step) {
   }
 }
 
+// Ops that join layers write the streams, or the residual, in turns to buffers of one size. Who
+// reads an older one leaves out what has been added since.
+void check_newest(const CallRecorder::CallRecording& call, WatchedStep& step) {
+  if (!joins_layers(call.op)) return;
+  for (const CallRecorder::TensorCopy& copy : call.copies) {
+    if (!copy.before || copy.tensor.ends_with(kBefore)) continue;
+    const StepWriters::Writer* const writer = step.writers.latest(copy.from);
+    if (writer == nullptr || !joins_layers(writer->op)) continue;
+    const auto& all = step.writers.all();
+    const auto newer = std::find_if(all.rbegin(), all.rend(), [&](const auto& other) {
+      return other.position > writer->position && joins_layers(other.op) &&
+             other.bytes() == writer->bytes();
+    });
+    if (newer == all.rend()) continue;
+    step.findings.add(Detector::order, step.calls, call.op, call.place.name,
+                      fmt::format("{} is the output of {}, but {} has written a newer one",
+                                  copy.tensor, writer->call, newer->call));
+    return;
+  }
+}
+
+// A call that takes `next_n` rows of each request: with another number of rows it takes tokens of
+// one request for another's.
+void check_rows_of_requests(const CallRecorder::CallRecording& call, WatchedStep& step) {
+  const device::decode::StepPlan& plan = step.twin.engine.plan();
+  const auto& integers = call.row.integers;
+  const auto requests = integers.find("requests"), next_n = integers.find("next_n");
+  if (requests == integers.end() || next_n == integers.end() || plan.num_decodes == 0) return;
+  const bool all = requests->second == plan.num_decodes || requests->second == plan.requests;
+  if (all && next_n->second == plan.next_n) return;
+  step.findings.add(
+      Detector::order, step.calls, call.op, call.place.name,
+      fmt::format("takes {} rows of each of {} requests, but {} requests decode at most {} tokens",
+                  next_n->second, requests->second, plan.num_decodes, plan.next_n));
+}
+
 // An input of a call: some of the rows that another call wrote.
 struct RowsRead {
   const std::string* tensor = nullptr;
@@ -123,6 +159,8 @@ void check_flow(const CallRecorder::CallRecording& call, WatchedStep& step) {
   check_overlap(call, step);
   check_memory_of_layer(call, step);
   check_first_rows(call, step);
+  check_newest(call, step);
+  check_rows_of_requests(call, step);
 }
 
 }  // namespace plumb::cases

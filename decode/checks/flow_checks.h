@@ -9,7 +9,8 @@ namespace plumb::cases {
 // there was written for its own layer and chunk: if the call that ought to have done that is left
 // out, every op is right on what another layer has left. A finding names that op. A call
 // uses weights and caches of its own layer only. Inputs of one call that are rows of all tokens
-// begin with the same token.
+// begin with the same token. Ops that join layers read the newest streams. A call that takes
+// equally many rows of each request takes the requests that decode.
 void check_flow(const CallRecorder::CallRecording& call, WatchedStep& step);
 
 }  // namespace plumb::cases

@@ -23,6 +23,7 @@ class StepWriters {
     device::decode::CallPlace place;  // layer and chunk of the call
     std::int64_t position = 0;        // number of the call in the step
     std::int64_t rows = 0;            // of the tensor; 0: their distance is unknown
+    std::int64_t bytes() const { return range.end - range.begin; }
     std::int64_t row_of(const std::byte* address) const {
       return (address - range.begin) / ((range.end - range.begin) / rows);
     }
@@ -31,6 +32,7 @@ class StepWriters {
   void note(const CallRecorder::CallRecording& call, std::int64_t position);
   // The latest noted call that writes this address. nullptr: none.
   const Writer* latest(const std::byte* address) const;
+  const std::vector<Writer>& all() const { return writers_; }
   // Byte ranges inside `in` that no noted call writes, in order.
   std::vector<ByteRange> untouched(const ByteRange& in) const;
 

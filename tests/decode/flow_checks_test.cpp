@@ -119,6 +119,70 @@ TEST_F(FirstRows, AreOfOneToken) {
 // Three requests: the one may have a row per token of the prompts, the other one per request.
 TEST_F(FirstRows, OfAsManyAsRequestsMayBeOfBoth) { EXPECT_EQ(found_of(3), ""); }
 
+// A call that reads streams which the call at position 0 or 1 has written.
+class Streams : public MemoryOfCalls {
+ protected:
+  std::string found_by(const std::string& op, std::size_t writer, const std::string& second_op) {
+    cases::WatchedStep step{
+        watched_,          watched_, watched_, watched_, device::decode::GraphMode::full,
+        cases::Findings(0)};
+    for (std::size_t i = 0; i < 2; ++i) {
+      CallRecorder::CallRecording writes;
+      writes.op = i == 0 ? "mhc_post" : second_op;
+      writes.place = device::decode::layer_place(0, i == 0 ? "first mix" : "second mix");
+      writes.tensors.add(cases::TensorSpec{"out", cases::Dtype::f32, {4, 4}});
+      writes.copies = {copy("out", at(i), false)};
+      step.writers.note(writes, static_cast<std::int64_t>(i));
+    }
+    CallRecorder::CallRecording reads;
+    reads.op = op;
+    reads.place = device::decode::layer_place(1, "reader");
+    reads.tensors.add(cases::TensorSpec{"x", cases::Dtype::f32, {4, 4}});
+    reads.copies = {copy("x", at(writer), true)};
+    cases::check_flow(reads, step);
+    return step.findings.all().empty() ? "" : step.findings.all().front().text;
+  }
+  const std::byte* at(std::size_t writer) const { return memory("cos_sin") + writer * 64; }
+};
+
+TEST_F(Streams, AreReadWhereTheyAreNewest) {
+  const std::string older =
+      "x is the output of layer 0 first mix, but layer 0 second mix has written a newer one";
+  EXPECT_EQ(found_by("mhc_pre", 1, "mhc_fused_post_pre"), "");
+  EXPECT_EQ(found_by("mhc_pre", 0, "mhc_fused_post_pre"), older);
+  EXPECT_EQ(found_by("mtp_input_rms_norm", 0, "mhc_post"), older);
+  EXPECT_EQ(found_by("mhc_pre", 0, "rms_norm"), "") << "which writes no streams";
+}
+
+// Two requests of two tokens each.
+class RowsOfRequests : public MemoryOfCalls {
+ protected:
+  static cases::DecodeSetup setup() {
+    cases::DecodeSetup setup;
+    setup.geometry.speculated = 3;
+    return setup;
+  }
+  std::string found_for(std::int64_t requests, std::int64_t next_n) {
+    cases::WatchedEngine watched(setup());
+    for (const std::uint64_t id : {1, 2}) watched.engine.admit(id, 8);
+    watched.engine.step_eagerly({{1, 2}, {2, 2}}, {});
+    cases::WatchedStep step{
+        watched, watched, watched, watched, device::decode::GraphMode::full, cases::Findings(0)};
+    CallRecorder::CallRecording call;
+    call.row.integers = {{"requests", requests}, {"next_n", next_n}};
+    cases::check_flow(call, step);
+    return step.findings.all().empty() ? "" : step.findings.all().front().text;
+  }
+};
+
+TEST_F(RowsOfRequests, AreThoseThatDecode) {
+  EXPECT_EQ(found_for(2, 2), "");
+  EXPECT_EQ(found_for(1, 4),
+            "takes 4 rows of each of 1 requests, but 2 requests decode at most 2 tokens");
+  EXPECT_EQ(found_for(4, 1),
+            "takes 1 rows of each of 4 requests, but 2 requests decode at most 2 tokens");
+}
+
 // A fill may change the blocks of its plan and no other.
 TEST(StrayedFill, IsABlockWithoutAnEntryOfAPlan) {
   const cases::WatchedEngine watched(cases::DecodeSetup{});

@@ -213,6 +213,19 @@ TEST(RequestModel, NamesThePartOfAPlanThatIsWrong) {
   }
 }
 
+// Requests that all decode fewer tokens than they may are no requests with all tokens.
+TEST(RequestModel, CountsTheTokensOfEqualRequests) {
+  Host host;
+  admit_three(host);
+  const ScheduledStep step{.batch = {{1, 2}, {2, 2}}};
+  StepPlan plan = host.plan(step);
+  EXPECT_EQ(part_of(RequestModel(*host.model).check(step, plan)), "");
+  plan.next_n = 4;
+  const auto wrong = host.model->check(step, plan);
+  EXPECT_EQ(part_of(wrong), "batch");
+  EXPECT_EQ(wrong->text, "most tokens that decode: 4, expected 2");
+}
+
 // Other tokens take the positions of rejected ones.
 TEST(RequestModel, FollowsWhatIsAccepted) {
   Host host;

@@ -157,11 +157,12 @@ std::optional<WrongPlan> RequestModel::check_packed(const Rows& rows, const Step
   if (auto wrong = differs("batch", "tokens that decode:", plan.num_decode_tokens, tokens)) {
     return wrong;
   }
-  if (!uneven) return std::nullopt;
-  if (!plan.packed) return WrongPlan{"batch", "requests that decode differ and are not packed"};
+  if (decodes == 0) return std::nullopt;
   if (auto wrong = differs("batch", "most tokens that decode:", plan.next_n, longest)) {
     return wrong;
   }
+  if (!uneven) return std::nullopt;
+  if (!plan.packed) return WrongPlan{"batch", "requests that decode differ and are not packed"};
   for (const PlanRow& row : rows) {
     if (row.prefill) break;
     const std::string name = name_of_row(row.story->id, row.row);
