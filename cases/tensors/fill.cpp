@@ -46,10 +46,21 @@ void for_each_row(HostTensor& tensor, std::int64_t begin, std::int64_t end, cons
 
 double dead_value(DeadRows how) {
   switch (how) {
-    case DeadRows::nan: return std::numeric_limits<double>::quiet_NaN();
     case DeadRows::infinity: return std::numeric_limits<double>::infinity();
     case DeadRows::huge: return 1e30;
     default: return 0;
+  }
+}
+
+// Arithmetic and conversions change the bits of a signalling NaN.
+void fill_signalling(HostTensor& tensor, std::int64_t begin, std::int64_t end) {
+  const bool f32 = tensor.spec().dtype == Dtype::f32;
+  for (std::int64_t row = begin; row < end; ++row) {
+    if (f32) {
+      std::fill_n(tensor.row<std::uint32_t>(row), tensor.columns(), 0x7fa5'0005u);
+    } else {
+      std::fill_n(tensor.row<std::uint16_t>(row), tensor.columns(), std::uint16_t{0x7fa5});
+    }
   }
 }
 
@@ -156,6 +167,7 @@ void fill_integers(HostTensor& tensor, std::int64_t begin, std::int64_t end, std
 
 void fill_dead(HostTensor& tensor, std::int64_t begin, std::int64_t end, DeadRows how) {
   if (how == DeadRows::foreign) return;
+  if (how == DeadRows::nan) return fill_signalling(tensor, begin, end);
   const double value = dead_value(how);
   for_each_row(tensor, begin, end, [&](std::int64_t, const auto& put) {
     for (std::int64_t i = 0; i < tensor.columns(); ++i) put(i, value);

@@ -37,8 +37,8 @@ void fill_real(HostTensor& tensor, std::int64_t begin, std::int64_t end, std::ui
 // Fills with small integers in [-most, most]. Every row has at least one nonzero.
 void fill_integers(HostTensor& tensor, std::int64_t begin, std::int64_t end, std::uint64_t seed,
                    std::int64_t most);
-// Fills padding rows [begin, end) with zero, NaN, infinity or 1e30. `foreign` leaves the rows
-// unchanged.
+// Fills padding rows [begin, end) with zero, NaN (signalling, so that a copy through arithmetic
+// changes its bits), infinity or 1e30. `foreign` leaves the rows unchanged.
 void fill_dead(HostTensor& tensor, std::int64_t begin, std::int64_t end, DeadRows how);
 // Writes NaN between the rows of a bf16 tensor.
 void paint_gaps(HostTensor& tensor);

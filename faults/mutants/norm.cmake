@@ -197,6 +197,14 @@ plumb_mutant(inverse_rope_copies_rotated_dims
   SAYS "out (not rotated)"
   WHY "the dims that are not rotated are not copied")
 
+plumb_mutant(inverse_rope_copies_through_floats
+  OP inverse_rope FILE norm/inverse_rope.cu
+  FROM [[    to[head * p.out_head_stride + dim] = from[head * kHeadDim + dim];]]
+  TO [[    to[head * p.out_head_stride + dim] = store_bf16(load_bf16(from[head * kHeadDim + dim]));]]
+  CASE inverse_rope/v4_pro_tp8_copy/full_graph
+  SAYS "out (not rotated)"
+  WHY "the dims that are not rotated are converted to fp32 and back, so a NaN of padding gets other bits")
+
 plumb_mutant(inverse_rope_forward
   OP inverse_rope FILE norm/inverse_rope.cu
   FROM [[rotate_back({]]
