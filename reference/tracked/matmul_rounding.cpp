@@ -29,6 +29,33 @@ int exponent_of(double x) {
   return static_cast<int>(std::bit_cast<std::uint64_t>(x) >> 52 & 2047) + kLowestExponent;
 }
 
+// Limits the losses of a unit if one term is larger than all others together. M and Q are the sums
+// of the magnitudes and of the squares of n terms. The largest term L is at most sqrt(Q). The
+// squares of the others add up to at most (M - L)^2, so L is at least (M + sqrt(2 Q - M^2)) / 2.
+//
+// A term loses at most its own size, so the squares of all losses add up to at most M - L times the
+// last place of L. Their signs agree no more than those of the others, whose sum is the total minus
+// L. Without this limit the bias of such sums was 100 times their mean error.
+//
+// A unit does not normalise subnormal operands, so the last place is known only if L has none.
+// `highest`: exponent of the largest operand.
+void limit_losses_of_others(const TermSums& sums, double n, const MatrixUnit& unit, int highest,
+                            MatrixTerms& known) {
+  // M and Q may be too large by this share, see SumsOfTerms.
+  const double inexact = 4 * (n + 8) * kUnitF32;
+  const double apart = 2 * sums.squares - square(sums.magnitudes);
+  if (!(apart > 0)) return;
+  const double most = std::sqrt(sums.squares), total = std::abs(sums.sum);
+  const double least = std::min(most, (sums.magnitudes + std::sqrt(apart)) / 2);
+  if (!(least > place_value(unit.least_exponent + highest + 1))) return;
+  const double others = (1 + inexact) * sums.magnitudes - least;
+  constexpr double kWhole = 8;  // terms of one last place count as lost
+  known.cut = std::min(known.cut, kWhole * others / (n * place_value(-unit.kept) * most));
+  const double net = std::max(total - least, most - total);
+  const double one_sign = net / std::max(others + least - most, net);
+  known.one_sign = std::min(known.one_sign, std::max(one_sign, 1 / std::sqrt(n)));
+}
+
 }  // namespace
 
 void LineBits::add_exact(const double* numbers, std::int64_t count, std::int64_t step) {
@@ -39,7 +66,9 @@ void LineBits::add_exact(const double* numbers, std::int64_t count, std::int64_t
     const int lowest = lowest_bit(number);
     least = std::min(least, lowest);
     most = std::max(most, lowest);
-    longest = std::max(longest, exponent_of(number) - lowest + 1);
+    const int exponent = exponent_of(number);
+    longest = std::max(longest, exponent - lowest + 1);
+    highest_ = std::max(highest_, exponent);
     ++ends_[place_of(lowest)];
   }
   add_range(least, most, longest);
@@ -52,6 +81,7 @@ void LineBits::add(double number, double error) {
   const bool stored = number != 0 && nearest(Format::bf16, number) == number;
   const int bits = stored ? kBitsBf16 : kBitsF32;
   const int lowest = number == 0 ? kLeast : exponent_of(number) + 1 - bits;
+  highest_ = std::max(highest_, exponent_of(std::abs(number) + error));
   add_range(lowest, lowest, bits);
   ++ends_[place_of(lowest)];
   ++count_;
@@ -74,6 +104,30 @@ float LineBits::share_at(int place) const {
   return static_cast<float>(ends_[static_cast<std::size_t>(place)]) / static_cast<float>(count_);
 }
 
+UnitErrorFactors::UnitErrorFactors(std::int64_t terms, const Numerics& how)
+    : none_(matrix_error_factors(terms, {0, 0, 0}, how)),
+      by_rounding_(matrix_error_factors(terms, {1, 0, 0}, how)),
+      by_cut_(matrix_error_factors(terms, {0, 1, 0}, how)) {
+  const SumErrorFactors one_sign = matrix_error_factors(terms, {0, 1, 1}, how);
+  by_squared_bias_ = (one_sign.of_squares - by_cut_.of_squares) / square(one_sign.bias);
+  by_rounding_.of_squares -= none_.of_squares + by_squared_bias_ * square(by_rounding_.bias);
+  by_rounding_.of_total -= none_.of_total;
+  by_cut_.of_squares -= none_.of_squares;
+  by_cut_.of_total -= none_.of_total;
+  by_cut_.bias = one_sign.bias;
+}
+
+SumErrorFactors UnitErrorFactors::of(const MatrixTerms& known) const {
+  const double bias =
+      known.rounding * by_rounding_.bias + known.cut * known.one_sign * by_cut_.bias;
+  return {.of_squares = none_.of_squares + known.rounding * by_rounding_.of_squares +
+                        known.cut * by_cut_.of_squares + by_squared_bias_ * square(bias),
+          .of_total = none_.of_total + known.rounding * by_rounding_.of_total +
+                      known.cut * by_cut_.of_total,
+          .of_magnitudes = none_.of_magnitudes,
+          .bias = bias};
+}
+
 MatmulRounding::MatmulRounding(std::int64_t terms, const Numerics& how, std::vector<LineBits> rows,
                                std::vector<LineBits> columns)
     : terms_(terms),
@@ -83,8 +137,9 @@ MatmulRounding::MatmulRounding(std::int64_t terms, const Numerics& how, std::vec
       place_(unit_roundoff(how.accumulator)) {
   if (terms < 1) return;
   if (how.unit != SumUnit::fp32) {
-    const MatrixUnit unit = matrix_unit(how);
-    place_ = std::ldexp(1.0, -std::min(unit.kept, unit.bits - 1));
+    unit_ = matrix_unit(how);
+    of_unit_ = UnitErrorFactors(terms, how);
+    place_ = std::ldexp(1.0, -std::min(unit_.kept, unit_.bits - 1));
     return;
   }
   place_exponent_ = exponent_of(2 * place_);
@@ -141,9 +196,8 @@ MatrixError MatmulRounding::of(std::size_t row, std::size_t column, const TermSu
   const double magnitudes = sums.magnitudes + most;
   // Every partial sum is a multiple of this place and has few enough bits, so nothing is rounded.
   if (!(magnitudes * place_ > place_value(a.finest() + b.finest()))) return {};
-  MatrixError error = how_.unit == SumUnit::fp32
-                          ? of_fp32(row, column, sums, magnitudes)
-                          : of_unit(a.longest() + b.longest(), sums, magnitudes);
+  MatrixError error = how_.unit == SumUnit::fp32 ? of_fp32(row, column, sums, magnitudes)
+                                                 : of_unit(a, b, sums, magnitudes);
   const auto n = static_cast<double>(terms_);
   constexpr double kTiny = 0x1p-90;  // products may be flushed to zero
   if (magnitudes < n * kTiny) {
@@ -153,19 +207,21 @@ MatrixError MatmulRounding::of(std::size_t row, std::size_t column, const TermSu
   return error;
 }
 
-// An addition rounds if a product has bits below the last place of the sum. Each such product
-// leaves a bit in the sum that is rounded away when the sum reaches the next binade. If such
-// additions are rare, kCertain of them count as certain, because 6 sigma of rare events would be
-// less than one rounding. With one instead of four, 10 of 10^6 sums of FP8 products exceeded the
-// bound, by up to a quarter.
+// An addition rounds if a product has bits below the last place of the sum. This is the last place
+// of a sum twice as large, because partial sums reach the next binade, where products of short
+// numbers may lose bits all at once. Each such product leaves a bit in the sum that may be rounded
+// away later. If such additions are rare, kCertain of them count as certain, because 6 sigma of
+// rare events would be less than one rounding. 1 of 1.8 10^7 sums of FP8 products exceeded the
+// bound, by 0.06. With kCertain = 1 it was 4, by up to 0.24, and 76, by up to 0.73, with the place
+// of the sum itself.
 MatrixError MatmulRounding::of_fp32(std::size_t row, std::size_t column, const TermSums& sums,
                                     double magnitudes) const {
-  constexpr double kCertain = 4;
+  constexpr double kCertain = 2;
   const double total = square(sums.sum), squared_size = std::max(total, sums.squares);
   double share = 1;
   if (squared_size > 0 && squared_size < kInfinity) {
     const int last_place = place_exponent_ + (exponent_of(squared_size) >> 1);  // rounds down
-    const double below = share_below(last_place, row, column);
+    const double below = share_below(last_place + 1, row, column);
     share = std::min(1.0, kCertain / static_cast<double>(terms_) + 2 * below);
   }
   const bool exact_products =
@@ -180,24 +236,28 @@ MatrixError MatmulRounding::of_fp32(std::size_t row, std::size_t column, const T
   return error;
 }
 
-MatrixError MatmulRounding::of_unit(int product_bits, const TermSums& sums,
+MatrixError MatmulRounding::of_unit(const LineBits& a, const LineBits& b, const TermSums& sums,
                                     double magnitudes) const {
   if (!(sums.squares > 0)) {
-    const double worst = matrix_error_factors(terms_, {}, how_).of_magnitudes * magnitudes;
+    const double worst = of_unit_.of({}).of_magnitudes * magnitudes;
     return {worst * kUniformSigma, 0, worst};
   }
   const auto n = static_cast<double>(terms_);
-  MatrixTerms known = matrix_terms(terms_, sums, product_bits, how_);
+  MatrixTerms known = matrix_terms(terms_, sums, a.longest() + b.longest(), how_);
+  const bool few_bits = unit_.bits < 20;
+  if (few_bits) {
+    limit_losses_of_others(sums, n, unit_, std::max(a.highest(), b.highest()), known);
+  }
   // One loss counts as certain, because 6 sigma of rare events would be less than one loss.
-  known.rounding = std::min(1.0, known.rounding + 1 / std::max(1.0, n / matrix_unit(how_).step));
+  known.rounding = std::min(1.0, known.rounding + 1 / std::max(1.0, n / unit_.step));
   known.cut = std::min(1.0, known.cut + 1 / n);
-  const SumErrorFactors factors = matrix_error_factors(terms_, known, how_);
+  const SumErrorFactors factors = of_unit_.of(known);
   const double bias = factors.bias * std::abs(sums.sum);
   // The loss of a sum is proportional to its partial sums, which are large in some orders (see
   // bound.cpp). Without this factor, 3 of 10^7 sums in 24 bits exceeded 6 sigma, by up to 0.3.
   // Units with few bits lose a part of nearly every product instead: 1 of 10^7 exceeded 6 sigma, by
   // 0.03.
-  const double unlucky = matrix_unit(how_).bits < 20 ? 1 : 1.7;
+  const double unlucky = few_bits ? 1 : 1.7;
   const double variance = factors.of_squares * sums.squares + factors.of_total * square(sums.sum);
   const double sigma = std::sqrt(unlucky * variance);
   return {sigma + bias / 6, bias, factors.of_magnitudes * magnitudes};

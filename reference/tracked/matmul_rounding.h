@@ -26,6 +26,7 @@ class LineBits {
 
   int finest() const { return finest_; }    // exponent of the lowest set bit of all numbers
   int longest() const { return longest_; }  // largest number of significant bits, at most 24
+  int highest() const { return highest_; }  // exponent of the largest number
   // Share of the numbers whose lowest set bit is 2^(kLeast + place).
   float share_at(int place) const;
   // Places [first_place(), places_end()) hold all numbers. Empty if there is no number.
@@ -36,9 +37,23 @@ class LineBits {
   static std::size_t place_of(int lowest);
   void add_range(int least, int most, int longest);
 
-  int finest_ = 4096, longest_ = 0, first_ = kPlaces, end_ = 0;
+  int finest_ = 4096, longest_ = 0, highest_ = -4096, first_ = kPlaces, end_ = 0;
   std::int64_t count_ = 0;
   std::array<std::uint32_t, kPlaces> ends_{};
+};
+
+// matrix_error_factors of any shares, for a fixed number of terms. The factors are linear in the
+// shares, except for the square of the bias in of_squares.
+class UnitErrorFactors {
+ public:
+  UnitErrorFactors() = default;
+  UnitErrorFactors(std::int64_t terms, const Numerics& how);
+
+  SumErrorFactors of(const MatrixTerms& known) const;
+
+ private:
+  SumErrorFactors none_, by_rounding_, by_cut_;
+  double by_squared_bias_ = 0;
 };
 
 // Rounding errors of all elements of a matrix product.
@@ -53,7 +68,8 @@ class MatmulRounding {
  private:
   MatrixError of_fp32(std::size_t row, std::size_t column, const TermSums& sums,
                       double magnitudes) const;
-  MatrixError of_unit(int product_bits, const TermSums& sums, double magnitudes) const;
+  MatrixError of_unit(const LineBits& a, const LineBits& b, const TermSums& sums,
+                      double magnitudes) const;
   void set_shares();
   // Share of the products whose lowest set bit is below `place`. The bits of row and column are
   // treated as independent.
@@ -69,6 +85,8 @@ class MatmulRounding {
   int first_of_rows_ = 0, width_of_rows_ = 0, first_below_ = 0, width_below_ = 0;
   // Factors if no addition of the chains rounds, and their increase if all additions round.
   SumErrorFactors none_round_, by_share_;
+  UnitErrorFactors of_unit_;
+  MatrixUnit unit_;
   double place_;  // lowest bit of a sum, relative to the sum
   int place_exponent_ = 0;
 };

@@ -87,7 +87,9 @@ Tracked stored_by(Tracked a, int digits, const auto& store, const auto& error_of
   const std::size_t count = node.values.size();
   const double* const centres = (node.centres.empty() ? node.values : node.centres).data();
   const double* const most = node.worst.empty() ? nullptr : node.worst.data();
-  std::vector<double> stored(count), follows(count), own(count), worst(count);
+  const bool exact = node.worst.empty() && node.sources.empty();
+  const std::size_t errors = exact ? 0 : count;
+  std::vector<double> stored(count), follows(errors), own(errors), worst(errors);
   for (std::size_t i = 0; i < count; ++i) {
     if (digits != 0) {
       i += store_known(digits, centres + i, most == nullptr ? nullptr : most + i, count - i,
@@ -96,7 +98,7 @@ Tracked stored_by(Tracked a, int digits, const auto& store, const auto& error_of
     if (i == count) break;
     const double centre = centres[i];
     stored[i] = std::isnan(centre) ? centre : store(centre);
-    if (!std::isfinite(centre) || !std::isfinite(stored[i])) continue;
+    if (exact || !std::isfinite(centre) || !std::isfinite(stored[i])) continue;
     const StoredError error =
         stored_error(store, error_of, centre, stored[i], std::sqrt(node.variance(i)), node.most(i));
     follows[i] = error.follows;

@@ -91,6 +91,35 @@ class BiasOfSums {
   std::vector<double> magnitudes_;
 };
 
+// Number of terms of a line that are not exactly 0. The addition of 0 does not round.
+std::int64_t present_terms(const TrackedNode& terms, const Lines& lines, std::size_t line,
+                           const std::vector<double>& centres) {
+  std::int64_t zeros = 0, present = 0;
+  lines.for_each(line, [&](std::size_t i) { zeros += centres[i] == 0; });
+  if (zeros == 0) return lines.length();
+  lines.for_each(line, [&](std::size_t i) { present += centres[i] != 0 || terms.most(i) != 0; });
+  return present;
+}
+
+// Error of the sum of a line with `present` terms that are not 0. Chance spreads them over the
+// chains, so the mean square of a chain's length is larger than the square of its mean, by the
+// variance. sigma is that of fewer chains, whose length is the root of this mean square. In the
+// worst case all terms are in one chain.
+SumError error_of_present(std::int64_t present, std::int64_t length, const LineSums& sums,
+                          double most, const Numerics& numerics) {
+  if (present < 2) return {};
+  const double magnitudes = sums.magnitudes + most;
+  SumError error = sum_error(length, sums.sum, magnitudes, sums.squares, numerics);
+  if (present == length) return error;
+  const auto n = static_cast<double>(length), terms = static_cast<double>(present);
+  const double chains = std::clamp<double>(numerics.chains, 1, n), mean = terms / chains;
+  const double variance = mean * (1 - terms / n) * (n - n / chains) / (n - 1);
+  Numerics spread = numerics;
+  spread.chains = static_cast<int>(terms / std::sqrt(square(mean) + variance));
+  error.sigma = sum_error(present, sums.sum, magnitudes, sums.squares, spread).sigma;
+  return error;
+}
+
 constexpr std::size_t kMostKeptApart = 16;
 
 // A node with one number per line, and the error arrays that the terms have.
@@ -234,16 +263,16 @@ Tracked sum(Tracked a, std::size_t dimension) {
   if (node.worst.empty()) node.worst.resize(lines.count());
   std::vector<double> sigma(lines.count());
   BiasOfSums biases(terms, lines);
+  const std::vector<double>& centres = terms.centres.empty() ? terms.values : terms.centres;
   for (std::size_t line = 0; line < lines.count(); ++line) {
-    const LineSums of_terms =
-        lines.sums(line, terms.centres.empty() ? terms.values : terms.centres);
+    const LineSums of_terms = lines.sums(line, centres);
     const double total = of_terms.sum;
     const double most = terms.worst.empty() ? 0 : lines.sum(line, terms.worst);
     node.values[line] = terms.centres.empty() ? total : lines.sum(line, terms.values);
     if (!terms.centres.empty()) node.centres[line] = total;
     if (!std::isfinite(total)) continue;  // errors of non-finite results are unknown
-    const SumError error = sum_error(lines.length(), total, of_terms.magnitudes + most,
-                                     of_terms.squares, *terms.numerics);
+    const SumError error = error_of_present(present_terms(terms, lines, line, centres),
+                                            lines.length(), of_terms, most, *terms.numerics);
     const RoundingBias bias = biases.of(line, of_terms);
     sigma[line] = error.sigma + bias.of_terms / 6;  // so that 6 sigma include the bias
     node.worst[line] = most + error.worst;

@@ -267,6 +267,20 @@ TEST(TrackedMatmul, BoundsSumsInOrdersOfSize) {
   }
 }
 
+// The unit keeps 13 bits below its largest term, so it loses the 127 small terms, 1/256 each. If it
+// took them for terms that lose a place of 8 each, the bias would be 570.
+TEST(TrackedMatmul, KnowsThatSmallTermsLoseLittle) {
+  const Numerics unit{.unit = SumUnit::sm90_fp8};
+  std::vector<double> a(128, 0x1p-4);
+  a[7] = 448;
+  const Estimate product = estimate_of(
+      matmul(Tracked(a, {1, 128}, kFp32), Tracked(a, {128, 1}, kFp32), unit), Format::f32);
+  const double lost = 127.0 / 256;
+  EXPECT_GT(product.arithmetic(0), lost);
+  EXPECT_GT(product.row_systematic[0], lost);
+  EXPECT_LT(product.row_systematic[0], 100);
+}
+
 TEST(TrackedMatmul, OfBatchesIsThatOfEach) {
   tests::Random random(4);
   const auto a = numbers({2, 3, 16}, Spread::normal, Stored::fp32, random);
