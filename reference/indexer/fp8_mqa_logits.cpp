@@ -3,19 +3,18 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
+#include <vector>
 
 namespace plumb::reference {
 
 namespace {
 
-IndexerKeys decode_keys(const Fp8MqaLogits& inputs) {
-  IndexerKeys keys(inputs.dim, inputs.keys);
-  keys.scaled = inputs.scaled_keys;
-  for (std::int64_t n = 0; n < inputs.keys; ++n) {
-    keys.vectors.decode(n, inputs.k + n * inputs.dim, inputs.k_dialect);
-    keys.scales[static_cast<std::size_t>(n)] = inputs.k_scale[n];
-  }
-  return keys;
+IndexerKeys decode_keys(const Fp8MqaLogits& inputs, const Numerics& numerics) {
+  std::vector<double> numbers;
+  append_fp8(inputs.k, inputs.keys * inputs.dim, inputs.k_dialect, numbers);
+  return indexer_keys(std::move(numbers), {inputs.k_scale, inputs.k_scale + inputs.keys},
+                      inputs.scaled_keys, numerics);
 }
 
 void score_row(const Fp8MqaLogits& inputs, const IndexerKeys& keys, const Numerics& numerics,
@@ -25,14 +24,11 @@ void score_row(const Fp8MqaLogits& inputs, const IndexerKeys& keys, const Numeri
     std::fill(begin, begin + inputs.keys, -std::numeric_limits<double>::infinity());
   }
   const KeyRange range = key_range(inputs, row);
-  if (range.count == 0) return;
-  Fp8Vectors queries(inputs.dim, inputs.heads);
-  for (std::int64_t head = 0; head < inputs.heads; ++head) {
-    const std::int64_t vector = row * inputs.heads + head;
-    queries.decode(head, inputs.q + vector * inputs.dim, inputs.q_dialect);
-  }
-  score_keys(queries, inputs.weights + row * inputs.heads, keys, range, numerics, row,
-             inputs.row_local ? 0 : range.first, estimate);
+  const std::int64_t numbers = inputs.heads * inputs.dim;
+  std::vector<double> queries;
+  append_fp8(inputs.q + row * numbers, numbers, inputs.q_dialect, queries);
+  score_keys(std::move(queries), inputs.weights + row * inputs.heads, inputs.heads, keys, range,
+             numerics, row, inputs.row_local ? 0 : range.first, estimate);
 }
 
 }  // namespace
@@ -45,7 +41,7 @@ KeyRange key_range(const Fp8MqaLogits& inputs, std::int64_t row) {
 
 Estimate fp8_mqa_logits(const Fp8MqaLogits& inputs, const Numerics& numerics) {
   Estimate estimate = empty_logits(inputs.rows, inputs.columns);
-  const IndexerKeys keys = decode_keys(inputs);
+  const IndexerKeys keys = decode_keys(inputs, numerics);
   parallel_for(inputs.rows, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t row = begin; row < end; ++row) {
       score_row(inputs, keys, numerics, row, estimate);

@@ -2,6 +2,8 @@
 #include "reference/indexer/fp8_paged_mqa_logits.h"
 
 #include <cstring>
+#include <utility>
+#include <vector>
 
 namespace plumb::reference {
 
@@ -15,40 +17,35 @@ Entries entries_of(const IndexerCacheLayout& layout) {
   return entries;
 }
 
-void decode_token(const Fp8PagedMqaLogits& inputs, const Entries& entries, std::int64_t request,
-                  std::int64_t position, IndexerKeys& keys) {
+// Appends the numbers and the scale of a token.
+void append_token(const Fp8PagedMqaLogits& inputs, const Entries& entries, std::int64_t request,
+                  std::int64_t position, std::vector<double>& numbers,
+                  std::vector<double>& scales) {
   const std::int64_t page = inputs.layout.page;
   const CacheEntry& entry = entries[static_cast<std::size_t>(position % page)];
   const std::uint8_t* block = block_of(inputs, request, position, page);
-  if (inputs.layout.shuffled) {
-    std::vector<std::uint8_t> codes;
-    for (const std::int64_t at : entry.codes) codes.push_back(block[at]);
-    keys.vectors.decode(position, codes.data(), inputs.cache_dialect);
-  } else {  // the codes of a token are contiguous
-    keys.vectors.decode(position, block + entry.codes.front(), inputs.cache_dialect);
+  for (const std::int64_t at : entry.codes) {
+    numbers.push_back(decode_e4m3(block[at], inputs.cache_dialect));
   }
   float scale = 0;
   std::memcpy(&scale, block + entry.scales.front(), sizeof scale);
-  keys.scales[static_cast<std::size_t>(position)] = scale;
+  scales.push_back(scale);
 }
 
 void score_request(const Fp8PagedMqaLogits& inputs, const Entries& entries,
                    const Numerics& numerics, std::int64_t request, Estimate& estimate) {
-  const std::int64_t first_row = request * inputs.next_n, last_row = first_row + inputs.next_n;
-  const std::int64_t longest = longest_context(inputs, request);
-  IndexerKeys keys(inputs.dim, longest);
-  keys.scaled = inputs.scaled_keys;
-  for (std::int64_t i = 0; i < longest; ++i) decode_token(inputs, entries, request, i, keys);
-  for (std::int64_t row = first_row; row < last_row; ++row) {
-    const std::int64_t length = context_length(inputs, row);
-    if (length > 0) {
-      Fp8Vectors queries(inputs.dim, inputs.heads);
-      for (std::int64_t head = 0; head < inputs.heads; ++head) {
-        queries.decode(head, inputs.q + (row * inputs.heads + head) * inputs.dim, inputs.q_dialect);
-      }
-      score_keys(queries, inputs.weights + row * inputs.heads, keys, {0, length}, numerics, row, 0,
-                 estimate);
-    }
+  std::vector<double> of_keys, scales;
+  for (std::int64_t i = 0; i < longest_context(inputs, request); ++i) {
+    append_token(inputs, entries, request, i, of_keys, scales);
+  }
+  const IndexerKeys keys =
+      indexer_keys(std::move(of_keys), std::move(scales), inputs.scaled_keys, numerics);
+  const std::int64_t first_row = request * inputs.next_n, numbers = inputs.heads * inputs.dim;
+  for (std::int64_t row = first_row; row < first_row + inputs.next_n; ++row) {
+    std::vector<double> queries;
+    append_fp8(inputs.q + row * numbers, numbers, inputs.q_dialect, queries);
+    score_keys(std::move(queries), inputs.weights + row * inputs.heads, inputs.heads, keys,
+               {0, context_length(inputs, row)}, numerics, row, 0, estimate);
     clean_row(inputs, row, estimate);
   }
 }

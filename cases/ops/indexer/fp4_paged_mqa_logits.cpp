@@ -139,8 +139,7 @@ class Fp4PagedMqaLogitsProblem final : public TableProblem<P> {
   }
 
   double cost() const override { return of_requests(logits_cost); }
-  // Tracked arrays keep the error of each dot product.
-  double reference_cost() const override { return 4 * of_requests(logits_reference_cost); }
+  double reference_cost() const override { return of_requests(logits_reference_cost); }
   double checked_factor() const override { return kLogitsCheckedFactor; }
   ReferenceWork reference_work() const override {
     return {.bytes = reference_bytes(make_tensors()),

@@ -184,7 +184,7 @@ double logits_multiply_adds(std::int64_t rows, std::int64_t columns, std::int64_
 
 double logits_reference_cost(std::int64_t rows, std::int64_t columns, std::int64_t heads,
                              std::int64_t dim) {
-  constexpr double kProduct = 0.5, kScore = 20;
+  constexpr double kProduct = 0.5, kScore = 40;
   return static_cast<double>(rows * columns * heads) *
          (kScore + kProduct * static_cast<double>(dim));
 }

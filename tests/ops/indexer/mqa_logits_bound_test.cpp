@@ -41,7 +41,7 @@ struct Margins {
       double largest = 0;
       for (std::int64_t column = 0; column < expected.columns; ++column) {
         const std::int64_t i = row * expected.columns + column;
-        const double error = std::abs(got(row, column) - expected.value[i]);
+        const double error = std::abs(got(row, column) - expected.centre(i));
         within = within && error <= expected.bound(i) && error <= worst_case.bound(i);
         largest = std::max(largest, error / expected.bound(i));
         if (error > 0.1 * kUnitF32 * std::abs(expected.value[i])) {
