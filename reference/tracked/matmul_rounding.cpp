@@ -56,6 +56,17 @@ void limit_losses_of_others(const TermSums& sums, double n, const MatrixUnit& un
   known.one_sign = std::min(known.one_sign, std::max(one_sign, 1 / std::sqrt(n)));
 }
 
+// A unit does not normalise subnormal operands: a product with one counts with an exponent above
+// its own, up to this size. 0 if neither line has one.
+double size_of_subnormal(const LineBits& a, const LineBits& b, const MatrixUnit& unit) {
+  const auto with = [&](const LineBits& of, const LineBits& other) {
+    return of.lowest() < unit.least_exponent
+               ? place_value(unit.least_exponent + other.highest() + 1)
+               : 0;
+  };
+  return std::max(with(a, b), with(b, a));
+}
+
 }  // namespace
 
 void LineBits::add_exact(const double* numbers, std::int64_t count, std::int64_t step) {
@@ -69,6 +80,7 @@ void LineBits::add_exact(const double* numbers, std::int64_t count, std::int64_t
     const int exponent = exponent_of(number);
     longest = std::max(longest, exponent - lowest + 1);
     highest_ = std::max(highest_, exponent);
+    lowest_ = std::min(lowest_, exponent);
     ++ends_[place_of(lowest)];
   }
   add_range(least, most, longest);
@@ -82,6 +94,7 @@ void LineBits::add(double number, double error) {
   const int bits = stored ? kBitsBf16 : kBitsF32;
   const int lowest = number == 0 ? kLeast : exponent_of(number) + 1 - bits;
   highest_ = std::max(highest_, exponent_of(std::abs(number) + error));
+  lowest_ = std::min(lowest_, number == 0 ? kLeast : exponent_of(number));
   add_range(lowest, lowest, bits);
   ++ends_[place_of(lowest)];
   ++count_;
@@ -194,10 +207,11 @@ MatrixError MatmulRounding::of(std::size_t row, std::size_t column, const TermSu
                                double most) const {
   const LineBits &a = rows_[row], &b = columns_[column];
   const double magnitudes = sums.magnitudes + most;
+  const double subnormal = how_.unit == SumUnit::fp32 ? 0 : size_of_subnormal(a, b, unit_);
   // Every partial sum is a multiple of this place and has few enough bits, so nothing is rounded.
-  if (!(magnitudes * place_ > place_value(a.finest() + b.finest()))) return {};
+  if (!(std::max(magnitudes, subnormal) * place_ > place_value(a.finest() + b.finest()))) return {};
   MatrixError error = how_.unit == SumUnit::fp32 ? of_fp32(row, column, sums, magnitudes)
-                                                 : of_unit(a, b, sums, magnitudes);
+                                                 : of_unit(a, b, sums, magnitudes, subnormal);
   const auto n = static_cast<double>(terms_);
   constexpr double kTiny = 0x1p-90;  // products may be flushed to zero
   if (magnitudes < n * kTiny) {
@@ -236,8 +250,18 @@ MatrixError MatmulRounding::of_fp32(std::size_t row, std::size_t column, const T
   return error;
 }
 
+// Each product, and each partial sum, loses up to a last place of a product of this size.
+void MatmulRounding::add_losses_to(double size, const TermSums& sums, MatrixError& error) const {
+  const double place = size * place_value(-unit_.kept), n = static_cast<double>(terms_);
+  const double additions = n + std::ceil(n / unit_.step);
+  const double bias = place / 2 * additions * std::min(1.0, std::abs(sums.sum) / sums.magnitudes);
+  error.sigma = std::sqrt(square(error.sigma) + additions * square(place) / 3) + bias / 6;
+  error.bias += bias;
+  error.worst += place * additions;
+}
+
 MatrixError MatmulRounding::of_unit(const LineBits& a, const LineBits& b, const TermSums& sums,
-                                    double magnitudes) const {
+                                    double magnitudes, double subnormal) const {
   if (!(sums.squares > 0)) {
     const double worst = of_unit_.of({}).of_magnitudes * magnitudes;
     return {worst * kUniformSigma, 0, worst};
@@ -260,7 +284,10 @@ MatrixError MatmulRounding::of_unit(const LineBits& a, const LineBits& b, const 
   const double unlucky = few_bits ? 1 : 1.7;
   const double variance = factors.of_squares * sums.squares + factors.of_total * square(sums.sum);
   const double sigma = std::sqrt(unlucky * variance);
-  return {sigma + bias / 6, bias, factors.of_magnitudes * magnitudes};
+  MatrixError error{sigma + bias / 6, bias, factors.of_magnitudes * magnitudes};
+  // The largest product is at least sums.squares / sums.magnitudes.
+  if (subnormal > sums.squares / sums.magnitudes) add_losses_to(subnormal, sums, error);
+  return error;
 }
 
 }  // namespace plumb::reference

@@ -27,6 +27,7 @@ class LineBits {
   int finest() const { return finest_; }    // exponent of the lowest set bit of all numbers
   int longest() const { return longest_; }  // largest number of significant bits, at most 24
   int highest() const { return highest_; }  // exponent of the largest number
+  int lowest() const { return lowest_; }    // exponent of the smallest number other than 0
   // Share of the numbers whose lowest set bit is 2^(kLeast + place).
   float share_at(int place) const;
   // Places [first_place(), places_end()) hold all numbers. Empty if there is no number.
@@ -37,7 +38,7 @@ class LineBits {
   static std::size_t place_of(int lowest);
   void add_range(int least, int most, int longest);
 
-  int finest_ = 4096, longest_ = 0, highest_ = -4096, first_ = kPlaces, end_ = 0;
+  int finest_ = 4096, longest_ = 0, highest_ = -4096, lowest_ = 4096, first_ = kPlaces, end_ = 0;
   std::int64_t count_ = 0;
   std::array<std::uint32_t, kPlaces> ends_{};
 };
@@ -68,8 +69,10 @@ class MatmulRounding {
  private:
   MatrixError of_fp32(std::size_t row, std::size_t column, const TermSums& sums,
                       double magnitudes) const;
-  MatrixError of_unit(const LineBits& a, const LineBits& b, const TermSums& sums,
-                      double magnitudes) const;
+  void add_losses_to(double size, const TermSums& sums, MatrixError& error) const;
+  // `subnormal`: see size_of_subnormal.
+  MatrixError of_unit(const LineBits& a, const LineBits& b, const TermSums& sums, double magnitudes,
+                      double subnormal) const;
   void set_shares();
   // Share of the products whose lowest set bit is below `place`. The bits of row and column are
   // treated as independent.
