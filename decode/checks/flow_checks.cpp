@@ -94,6 +94,35 @@ void check_newest(const CallRecorder::CallRecording& call, WatchedStep& step) {
   }
 }
 
+// The fp8 dialect of a call's cache, or "" if the op has none.
+std::string dialect_of(const CallRecorder::CallRecording& call, std::string_view word) {
+  // It has no word: the compressor writes no other dialect.
+  if (call.op == "compress_norm_rope_insert") return "e4m3fn";
+  const auto found = call.row.words.find(word);
+  return found == call.row.words.end() ? "" : found->second;
+}
+
+// A cache has one dialect. A call that reads it in another one is right on what it was given.
+void check_dialects(const CallRecorder::CallRecording& call, WatchedStep& step) {
+  static const std::map<std::string_view, std::string_view> caches{
+      {"cache", "dialect"}, {"main_cache", "dialect"}, {"extra_cache", "extra_dialect"}};
+  for (const CallRecorder::TensorCopy& copy : call.copies) {
+    const auto cache = caches.find(copy.tensor);
+    const auto* const block = step.twin.engine.memory().block_of(copy.from);
+    if (cache == caches.end() || block == nullptr) continue;
+    const std::string dialect = dialect_of(call, cache->second);
+    if (dialect.empty()) continue;
+    const DialectInUse& before =
+        step.dialects.try_emplace(block->address, DialectInUse{dialect, call.place.name})
+            .first->second;
+    if (before.name == dialect) continue;
+    step.findings.add(Detector::order, step.calls, call.op, call.place.name,
+                      fmt::format("{} is {} with codes of {}, but {} takes them for {}",
+                                  copy.tensor, block->label, dialect, before.call, before.name));
+    return;
+  }
+}
+
 // A call that takes `next_n` rows of each request: with another number of rows it takes tokens of
 // one request for another's.
 void check_rows_of_requests(const CallRecorder::CallRecording& call, WatchedStep& step) {
@@ -161,6 +190,7 @@ void check_flow(const CallRecorder::CallRecording& call, WatchedStep& step) {
   check_first_rows(call, step);
   check_newest(call, step);
   check_rows_of_requests(call, step);
+  check_dialects(call, step);
 }
 
 }  // namespace plumb::cases

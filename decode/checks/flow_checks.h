@@ -10,7 +10,7 @@ namespace plumb::cases {
 // out, every op is right on what another layer has left. A finding names that op. A call
 // uses weights and caches of its own layer only. Inputs of one call that are rows of all tokens
 // begin with the same token. Ops that join layers read the newest streams. A call that takes
-// equally many rows of each request takes the requests that decode.
+// equally many rows of each request takes the requests that decode. A cache has one fp8 dialect.
 void check_flow(const CallRecorder::CallRecording& call, WatchedStep& step);
 
 }  // namespace plumb::cases

@@ -3,7 +3,10 @@
 // Data that the checks of one step share.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <map>
+#include <string>
 #include <vector>
 
 #include "decode/checks/findings.h"
@@ -11,6 +14,11 @@
 #include "decode/watch/watched_engine.h"
 
 namespace plumb::cases {
+
+// The fp8 dialect in which a call uses a cache.
+struct DialectInUse {
+  std::string name, call;  // "e4m3fn", "layer 1 cache write"
+};
 
 struct WatchedStep {
   WatchedEngine &plain, &twin, &eager, &other;
@@ -20,6 +28,7 @@ struct WatchedStep {
   std::vector<device::decode::StepPlan> plans = {};
   Snapshot before = {}, after = {};  // memory of the twin around the step
   StepWriters writers = {};          // writers in the twin
+  std::map<const std::byte*, DialectInUse> dialects = {};  // per cache, by its first byte
   std::int64_t calls = 0;            // calls checked so far; the next one's position
   // Parts of the twin (the recorded engine, watch.h) in this step and in those in flight before it,
   // each as it ran last.

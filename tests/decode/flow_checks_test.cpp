@@ -154,6 +154,34 @@ TEST_F(Streams, AreReadWhereTheyAreNewest) {
   EXPECT_EQ(found_by("mhc_pre", 0, "rms_norm"), "") << "which writes no streams";
 }
 
+class Dialects : public MemoryOfCalls {
+ protected:
+  // The first finding about a compressor, which writes e4m3fn to the window cache of layer 0, and a
+  // call that reads a cache in `dialect`.
+  std::string found_by(const std::string& cache, const std::string& dialect) {
+    cases::WatchedStep step{
+        watched_,          watched_, watched_, watched_, device::decode::GraphMode::full,
+        cases::Findings(0)};
+    CallRecorder::CallRecording writes, reads;
+    writes.place = device::decode::layer_place(0, "cache write");
+    writes.op = "compress_norm_rope_insert";
+    writes.copies = {copy("cache", memory("layer 0 window cache"), false)};
+    reads.place = device::decode::layer_place(0, "attention");
+    reads.row.words["extra_dialect"] = dialect;
+    reads.copies = {copy("extra_cache", memory(cache), true)};
+    cases::check_flow(writes, step);
+    cases::check_flow(reads, step);
+    return step.findings.all().empty() ? "" : step.findings.all().front().text;
+  }
+};
+
+TEST_F(Dialects, OfACacheAreThoseOfItsWriter) {
+  EXPECT_EQ(found_by("layer 0 window cache", "e4m3fn"), "");
+  EXPECT_EQ(found_by("layer 0 window cache", "e4m3fnuz"),
+            "extra_cache is layer 0 window cache with codes of e4m3fnuz, but layer 0 cache write "
+            "takes them for e4m3fn");
+}
+
 // Two requests of two tokens each.
 class RowsOfRequests : public MemoryOfCalls {
  protected:
