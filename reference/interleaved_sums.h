@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <type_traits>
 
 namespace plumb::reference {
 
@@ -19,7 +18,7 @@ namespace plumb::reference {
 // b = a + c in n additions with squares q is a random walk with known ends. Its mean path is
 // straight, and the mean of its square is a b + c^2 / 3. The variances of its n partial sums add up
 // to n (q - c^2 / n) / 6: on average a sixth of the variance that a free walk has at its end. T is
-// one number or several columns.
+// an Eigen array of several columns.
 template <typename T>
 class InterleavedSums {
  public:
@@ -46,17 +45,9 @@ class InterleavedSums {
   [[gnu::always_inline]] static inline T walk(double n, const T& a, const T& change) {
     return a * (a + change) * n + change * change * (n / 3 - 1.0 / 6);
   }
-  // T{} of an Eigen array is uninitialised.
-  static T zero() {
-    if constexpr (std::is_arithmetic_v<T>) {
-      return 0;
-    } else {
-      return T::Zero();
-    }
-  }
 
-  T lanes_[4] = {zero(), zero(), zero(), zero()};
-  T one_ = zero(), two_ = zero(), four_ = zero(), free_ = zero();
+  T lanes_[4] = {T::Zero(), T::Zero(), T::Zero(), T::Zero()};
+  T one_ = T::Zero(), two_ = T::Zero(), four_ = T::Zero(), free_ = T::Zero();
 };
 
 // Terms per block, a multiple of the lanes: at least 8 blocks of a long sum, at most 256 terms.

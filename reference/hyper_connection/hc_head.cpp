@@ -13,19 +13,6 @@ namespace plumb::reference {
 
 namespace {
 
-using TokenRows = std::vector<std::vector<double>>;
-
-Tracked head_square_sums(const TokenRows& tokens, const Numerics& numerics) {
-  Estimate sums;
-  sums.resize(std::ssize(tokens), 1);
-  for (std::int64_t i = 0; i < sums.rows; ++i) {
-    const Uncertain sum = square_sum(tokens[i], 0, std::ssize(tokens[i]), numerics);
-    write(sum, i, sums);
-    sums.row_systematic[i] = sum.systematic;
-  }
-  return with_errors(Tracked(sums.value, {sums.rows, 1}, numerics), sums);
-}
-
 // Mixes (the four products of a token with fn) of the older variant, which multiplies fn with x * r
 // rounded to bf16. The single error of r decides how all elements of x * r near a tie are rounded,
 // so their errors add up linearly.
@@ -47,20 +34,20 @@ std::vector<Uncertain> mixes_of_rounded(const MixWeights& weights, const Tracked
 }
 
 // Mixes: the four products of each token with fn, times the token's RMS scale r: [tokens, 4].
-Tracked head_mixes(const HcHead& inputs, const MixWeights& weights, const TokenRows& tokens,
+Tracked head_mixes(const HcHead& inputs, const MixWeights& weights, const Tracked& x,
                    const Numerics& numerics) {
-  const std::int64_t count = std::ssize(tokens);
-  const Tracked r = rms_scale(head_square_sums(tokens, numerics), weights.depth(), inputs.rms_eps);
+  const std::int64_t count = x.sizes().front();
+  const Tracked r = rms_scale(square_sums(x), weights.depth(), inputs.rms_eps);
   Estimate sums;
   sums.resize(count, kStreams);
   if (inputs.round_normalised || numerics.product != Format::f32) {
     sums.shift.resize(sums.value.size());
   }
   for (std::int64_t i = 0; i < count; ++i) {
-    const Tracked x(tokens[i], {1, weights.depth()}, numerics);
+    const Tracked token = sliced(x, 0, i, 1);
     const std::vector<Uncertain> mixes = inputs.round_normalised
-                                             ? mixes_of_rounded(weights, x * sliced(r, 0, i, 1))
-                                             : weights.mixes(tokens[i], 0, weights.depth());
+                                             ? mixes_of_rounded(weights, token * sliced(r, 0, i, 1))
+                                             : weights.mixes(token.values(), 0, weights.depth());
     for (int c = 0; c < kStreams; ++c) {
       write(mixes[c], i * kStreams + c, sums);
       sums.row_systematic[i] = std::max(sums.row_systematic[i], mixes[c].systematic);
@@ -79,11 +66,8 @@ Estimate hc_head(const HcHead& inputs, const Numerics& numerics) {
   const Tracked base({inputs.base, inputs.base + kStreams}, {kStreams}, numerics);
   return estimate_by_blocks(streams.tokens, tokens_per_block(streams.hidden), Format::bf16,
                             [&](std::int64_t begin, std::int64_t end) {
-                              TokenRows tokens;
-                              for (std::int64_t token = begin; token < end; ++token) {
-                                tokens.push_back(load_token(streams, token));
-                              }
-                              const Tracked mixes = head_mixes(inputs, weights, tokens, numerics);
+                              const Tracked x = load_tokens(streams, begin, end, numerics);
+                              const Tracked mixes = head_mixes(inputs, weights, x, numerics);
                               return gated_sum(streams, begin, end,
                                                gates(mixes * scale + base) + inputs.hc_eps);
                             });

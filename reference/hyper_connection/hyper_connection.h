@@ -31,17 +31,17 @@ struct Streams {
 // The 4 * hidden elements of a token, in K order (slot, hidden).
 std::vector<double> load_token(const Streams& streams, std::int64_t token);
 void load_token(const Streams& streams, std::int64_t token, double* to);
+// Tokens [begin, end): [end - begin, 4 * hidden].
+Tracked load_tokens(const Streams& streams, std::int64_t begin, std::int64_t end,
+                    const Numerics& numerics);
 // Number of tokens that are computed together if each token has `elements` elements.
 std::int64_t tokens_per_block(std::int64_t elements);
 
 // Variance of a uniform error of relative size at most `unit`, of a rounding or of a function.
 double rounding_variance(double unit);
 
-// sum_k x_k^2 for k in [begin, end). Squares of bf16 numbers are not spread evenly over the spacing
-// of the running sum: an odd significand's square is 1 modulo 8, and a small square is lost. So the
-// roundings have a mean, which is estimated from the terms.
-Uncertain square_sum(const std::vector<double>& x, std::int64_t begin, std::int64_t end,
-                     const Numerics& numerics);
+// Sum of the squares of each row of x: [rows, 1].
+Tracked square_sums(const Tracked& x);
 
 // 1/sqrt(sum / count + eps)
 Tracked rms_scale(Tracked square_sums, std::int64_t count, double eps);

@@ -38,16 +38,10 @@ MhcPrePartials empty_partials(const MhcPre& inputs) {
   return partials;
 }
 
-void write_row(const std::vector<Uncertain>& mixes, const Uncertain& squares, std::int64_t row,
-               MhcPrePartials& partials) {
-  for (int c = 0; c < kMixes; ++c) write(mixes[c], row * kMixes + c, partials.mixes);
-  write(squares, row, partials.square_sums);
-  partials.square_sums.row_systematic[row] = squares.systematic;
-  for (const Uncertain& mix : mixes) {
-    partials.mixes.row_systematic[row] += mix.systematic / kMixes;
-  }
-  write_independent_row_mean(row, partials.mixes);
-  write_independent_row_mean(row, partials.square_sums);
+void write_row(const std::vector<Uncertain>& from, std::int64_t row, Estimate& mixes) {
+  for (int c = 0; c < kMixes; ++c) write(from[c], row * kMixes + c, mixes);
+  for (const Uncertain& mix : from) mixes.row_systematic[row] += mix.systematic / kMixes;
+  write_independent_row_mean(row, mixes);
 }
 
 // Sums over the splits, added in order: [tokens, columns].
@@ -138,66 +132,68 @@ void write_comb(const SinkhornResult& comb, const Matrix4& value, double relativ
   }
 }
 
-// Adds the errors of the fp32 streams, and the roundings of their squares (squares of bf16 numbers
-// are exact). An error of x_k enters all 24 mixes.
-void add_errors_of_streams(const MhcPre& inputs, std::int64_t token, int split,
-                           MhcPrePartials& partials) {
+// Adds the errors of the fp32 streams. An error of x_k enters all 24 mixes.
+void add_errors_of_streams(const MhcPre& inputs, std::int64_t token, int split, Estimate& mixes) {
   const std::int64_t depth = inputs.depth();
   const std::int64_t row = split * inputs.residual.tokens + token;
   std::array<double, kMixes> variance{}, worst{};
-  double common = 0, square_variance = 0, square_worst = 0;
+  double common = 0;
   for (std::int64_t k = part_begin(depth, inputs.splits, split);
        k < part_begin(depth, inputs.splits, split + 1); ++k) {
     const std::int64_t at = token * depth + k;
-    const double x = std::abs(inputs.unrounded->value[at]);
     const double sigma = inputs.unrounded->sigma[at], most = inputs.unrounded->worst[at];
     double together = 0;
     for (int c = 0; c < kMixes; ++c) {
       const double weight = inputs.fn[c * depth + k];
       variance[c] += weight * weight * sigma * sigma;
       worst[c] += std::abs(weight) * most;
-      together += partials.mixes.value[row * kMixes + c] < 0 ? -weight : weight;
+      together += mixes.value[row * kMixes + c] < 0 ? -weight : weight;
     }
     common += together * together * sigma * sigma;
-    square_variance += 4 * x * x * sigma * sigma + rounding_variance(kUnitF32 * x * x);
-    square_worst += (2 * x + most) * most + kUnitF32 * (x + most) * (x + most);
   }
-  Estimate& squares = partials.square_sums;
-  squares.sigma[row] = std::hypot(squares.sigma[row], std::sqrt(square_variance));
-  squares.worst[row] += square_worst * (1 + static_cast<double>(depth) * kUnitF32);
-  squares.row_mean_sigma[row] = squares.sigma[row];
-  if (inputs.bf16_split) return;  // the mixes use the stored streams, which are exact
   for (int c = 0; c < kMixes; ++c) {
     const std::int64_t i = row * kMixes + c;
-    partials.mixes.sigma[i] = std::hypot(partials.mixes.sigma[i], std::sqrt(variance[c]));
-    partials.mixes.worst[i] += worst[c] * (1 + static_cast<double>(depth) * kUnitF32);
+    mixes.sigma[i] = std::hypot(mixes.sigma[i], std::sqrt(variance[c]));
+    mixes.worst[i] += worst[c] * (1 + static_cast<double>(depth) * kUnitF32);
   }
-  partials.mixes.row_mean_sigma[row] =
-      std::hypot(partials.mixes.row_mean_sigma[row], std::sqrt(common) / kMixes);
+  mixes.row_mean_sigma[row] = std::hypot(mixes.row_mean_sigma[row], std::sqrt(common) / kMixes);
 }
 
-std::vector<double> summed_token(const MhcPre& inputs, std::int64_t token) {
-  if (!inputs.unrounded) return load_token(inputs.residual, token);
-  const auto first = inputs.unrounded->value.begin() + token * inputs.depth();
-  return {first, first + inputs.depth()};
+// Streams of tokens [begin, end) that the sums use: [end - begin, depth].
+Tracked summed_streams(const MhcPre& inputs, std::int64_t begin, std::int64_t end,
+                       const Numerics& numerics) {
+  const std::int64_t depth = inputs.depth();
+  if (!inputs.unrounded) {
+    return sliced(load_tokens(inputs.residual, begin, end, numerics), 1, 0, depth);
+  }
+  const auto first = inputs.unrounded->value.begin();
+  return with_errors(
+      Tracked({first + begin * depth, first + end * depth}, {end - begin, depth}, numerics),
+      *inputs.unrounded, begin * kStreams);
 }
 
 // Partial sums of tokens [begin, end) for all splits.
 void write_partials(const MhcPre& inputs, const MixWeights& weights, std::int64_t begin,
                     std::int64_t end, const Numerics& numerics, MhcPrePartials& partials) {
-  std::vector<std::vector<double>> x, multiplied;
-  for (std::int64_t t = begin; t < end; ++t) x.push_back(summed_token(inputs, t));
+  const Tracked x = summed_streams(inputs, begin, end, numerics);
+  std::vector<std::vector<double>> multiplied;
   for (std::int64_t t = begin; t < end; ++t) {
-    multiplied.push_back(inputs.bf16_split ? load_token(inputs.residual, t) : x[t - begin]);
+    multiplied.push_back(inputs.bf16_split ? load_token(inputs.residual, t)
+                                           : sliced(x, 0, t - begin, 1).values());
   }
   for (int s = 0; s < inputs.splits; ++s) {
     const std::int64_t first = part_begin(weights.depth(), inputs.splits, s);
     const std::int64_t last = part_begin(weights.depth(), inputs.splits, s + 1);
+    const std::int64_t row = s * inputs.residual.tokens;
+    write_rows(*square_sums(sliced(x, 1, first, last - first)).node(), row + begin,
+               partials.square_sums);
     const auto mixes = weights.mixes(multiplied.data(), end - begin, first, last);
     for (std::int64_t t = begin; t < end; ++t) {
-      write_row(mixes[t - begin], square_sum(x[t - begin], first, last, numerics),
-                s * inputs.residual.tokens + t, partials);
-      if (inputs.unrounded) add_errors_of_streams(inputs, t, s, partials);
+      write_row(mixes[t - begin], row + t, partials.mixes);
+      // In two bf16 numbers the weights are multiplied by the stored streams, which are exact.
+      if (inputs.unrounded && !inputs.bf16_split) {
+        add_errors_of_streams(inputs, t, s, partials.mixes);
+      }
     }
   }
 }

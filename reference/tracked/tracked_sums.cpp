@@ -61,15 +61,15 @@ class Lines {
   std::size_t dimension_;
 };
 
-// Mean of the rounding errors when exact terms of one sign are added. For short chains it is
-// ignored, because most partial sums are exact and the random part is larger.
+// Mean of the rounding errors when exact terms of one sign are added. In short chains most partial
+// sums are exact and the random part is larger, so the bound does not include the mean.
 class BiasOfSums {
  public:
   BiasOfSums(const TrackedNode& terms, const Lines& lines) : terms_(terms), lines_(lines) {
     const auto length = static_cast<double>(lines.length());
     chains_ = std::clamp<double>(terms.numerics->chains, 1, std::max(1.0, length));
-    applies_ = terms.sources.empty() && terms.worst.empty() && terms.centres.empty() &&
-               length > kShortChain * chains_;
+    applies_ = terms.sources.empty() && terms.worst.empty() && terms.centres.empty();
+    in_bound_ = length > kShortChain * chains_;
   }
 
   RoundingBias of(std::size_t line, const LineSums& sums) {
@@ -77,8 +77,10 @@ class BiasOfSums {
     magnitudes_.clear();
     lines_.for_each(line,
                     [&](std::size_t i) { magnitudes_.push_back(std::abs(terms_.values[i])); });
-    return rounding_bias(magnitudes_.data(), magnitudes_.size(), chains_, sums.magnitudes / chains_,
-                         unit_roundoff(terms_.numerics->accumulator));
+    const RoundingBias bias =
+        rounding_bias(magnitudes_.data(), magnitudes_.size(), chains_, sums.magnitudes / chains_,
+                      unit_roundoff(terms_.numerics->accumulator));
+    return in_bound_ ? bias : RoundingBias{.of_sums = bias.all()};
   }
 
  private:
@@ -87,7 +89,7 @@ class BiasOfSums {
   const TrackedNode& terms_;
   const Lines& lines_;
   double chains_ = 1;
-  bool applies_ = false;
+  bool applies_ = false, in_bound_ = false;
   std::vector<double> magnitudes_;
 };
 
@@ -277,9 +279,9 @@ Tracked sum(Tracked a, std::size_t dimension) {
     sigma[line] = error.sigma + bias.of_terms / 6;  // so that 6 sigma include the bias
     node.worst[line] = most + error.worst;
     if (!terms.systematic.empty()) node.systematic[line] = lines.sum(line, terms.systematic);
-    if (bias.of_terms + bias.of_sums > 0) {
+    if (bias.all() > 0) {
       node.systematic.resize(lines.count());
-      node.systematic[line] += bias.of_terms + bias.of_sums;
+      node.systematic[line] += bias.all();
     }
   }
   add_summed(std::move(terms.sources), lines, node);
