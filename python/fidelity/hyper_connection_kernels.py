@@ -58,14 +58,14 @@ def mixed_streams(x, residual, post, comb):
     return np.stack(new, axis=1)
 
 
-@kernel("mhc_pre", platforms="sim-*")
+@kernel("mhc_pre", contract={"mixes": "fp32"}, platforms="sim-*")
 def mhc_pre(residual, fn, **call):
     streams = from_bf16(residual)
     x = streams.reshape(len(streams), fn.shape[1])
     mix(x, x @ fn.T, streams, call)
 
 
-@kernel("mhc_pre", contract={"scaled": "operand"}, platforms="sim-*")
+@kernel("mhc_pre", contract={"mixes": "fp32", "scaled": "operand"}, platforms="sim-*")
 def mhc_pre_of_scaled_streams(residual, fn, **call):
     streams = from_bf16(residual)
     x = streams.reshape(len(streams), fn.shape[1])
