@@ -26,10 +26,10 @@ struct WatchedStep {
   Findings findings;
   // Plans of this step and of the steps that were enqueued before it without a wait.
   std::vector<device::decode::StepPlan> plans = {};
-  Snapshot before = {}, after = {};  // memory of the twin around the step
-  StepWriters writers = {};          // writers in the twin
+  Snapshot before = {}, after = {};                        // memory of the twin around the step
+  StepWriters writers = {};                                // writers in the twin
   std::map<const std::byte*, DialectInUse> dialects = {};  // per cache, by its first byte
-  std::int64_t calls = 0;            // calls checked so far; the next one's position
+  std::int64_t calls = 0;  // calls checked so far; the next one's position
   // Parts of the twin (the recorded engine, watch.h) in this step and in those in flight before it,
   // each as it ran last.
   device::decode::StepSegments::Parts parts = {};
