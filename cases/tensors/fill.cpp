@@ -44,6 +44,7 @@ void for_each_row(HostTensor& tensor, std::int64_t begin, std::int64_t end, cons
   });
 }
 
+// What padding holds if it is neither `nan` nor `foreign`.
 double dead_value(DeadRows how) {
   switch (how) {
     case DeadRows::infinity: return std::numeric_limits<double>::infinity();

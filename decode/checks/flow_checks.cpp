@@ -96,7 +96,7 @@ void check_newest(const CallRecorder::CallRecording& call, WatchedStep& step) {
 
 // The fp8 dialect of a call's cache, or "" if the op has none.
 std::string dialect_of(const CallRecorder::CallRecording& call, std::string_view word) {
-  // It has no word: the compressor writes no other dialect.
+  // The compressor has no such word: it writes no other dialect.
   if (call.op == "compress_norm_rope_insert") return "e4m3fn";
   const auto found = call.row.words.find(word);
   return found == call.row.words.end() ? "" : found->second;

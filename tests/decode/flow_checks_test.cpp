@@ -34,18 +34,23 @@ class MemoryOfCalls : public testing::Test {
   static CallRecorder::TensorCopy copy(std::string tensor, const std::byte* from, bool before) {
     return {.tensor = std::move(tensor), .from = from, .bytes = 64, .before = before};
   }
+  // A step in which one engine has all parts.
+  static cases::WatchedStep step_of(cases::WatchedEngine& one) {
+    return {one, one, one, one, device::decode::GraphMode::full, cases::Findings(0)};
+  }
+  static std::string first_of(const cases::WatchedStep& step) {
+    return step.findings.all().empty() ? "" : step.findings.all().front().text;
+  }
   // The first finding about a call of layer 0 or of the drafter's.
   std::string found(std::vector<CallRecorder::TensorCopy> copies, bool draft = false) {
-    cases::WatchedStep step{
-        watched_,          watched_, watched_, watched_, device::decode::GraphMode::full,
-        cases::Findings(0)};
+    cases::WatchedStep step = step_of(watched_);
     CallRecorder::CallRecording call;
     call.op = "rms_norm";
     call.place = device::decode::layer_place(0, "norm");
     call.place.draft = draft;
     call.copies = std::move(copies);
     cases::check_flow(call, step);
-    return step.findings.all().empty() ? "" : step.findings.all().front().text;
+    return first_of(step);
   }
 
   cases::WatchedEngine watched_;
@@ -95,9 +100,7 @@ class FirstRows : public MemoryOfCalls {
                            .before = before});
   }
   std::string found_of(std::int64_t rows) {
-    cases::WatchedStep step{
-        watched_,          watched_, watched_, watched_, device::decode::GraphMode::full,
-        cases::Findings(0)};
+    cases::WatchedStep step = step_of(watched_);
     const std::byte* const one = memory("cos_sin");
     const std::byte* const other = one + rows * kRowBytes;
     CallRecorder::CallRecording writes, reads;
@@ -107,7 +110,7 @@ class FirstRows : public MemoryOfCalls {
     add(reads, "q", one, 2, true);
     add(reads, "weights", other + kRowBytes, 2, true);
     cases::check_flow(reads, step);
-    return step.findings.all().empty() ? "" : step.findings.all().front().text;
+    return first_of(step);
   }
 };
 
@@ -123,9 +126,7 @@ TEST_F(FirstRows, OfAsManyAsRequestsMayBeOfBoth) { EXPECT_EQ(found_of(3), ""); }
 class Streams : public MemoryOfCalls {
  protected:
   std::string found_by(const std::string& op, std::size_t writer, const std::string& second_op) {
-    cases::WatchedStep step{
-        watched_,          watched_, watched_, watched_, device::decode::GraphMode::full,
-        cases::Findings(0)};
+    cases::WatchedStep step = step_of(watched_);
     for (std::size_t i = 0; i < 2; ++i) {
       CallRecorder::CallRecording writes;
       writes.op = i == 0 ? "mhc_post" : second_op;
@@ -140,7 +141,7 @@ class Streams : public MemoryOfCalls {
     reads.tensors.add(cases::TensorSpec{"x", cases::Dtype::f32, {4, 4}});
     reads.copies = {copy("x", at(writer), true)};
     cases::check_flow(reads, step);
-    return step.findings.all().empty() ? "" : step.findings.all().front().text;
+    return first_of(step);
   }
   const std::byte* at(std::size_t writer) const { return memory("cos_sin") + writer * 64; }
 };
@@ -156,28 +157,27 @@ TEST_F(Streams, AreReadWhereTheyAreNewest) {
 
 class Dialects : public MemoryOfCalls {
  protected:
-  // The first finding about a compressor, which writes e4m3fn to the window cache of layer 0, and a
-  // call that reads a cache in `dialect`.
-  std::string found_by(const std::string& cache, const std::string& dialect) {
-    cases::WatchedStep step{
-        watched_,          watched_, watched_, watched_, device::decode::GraphMode::full,
-        cases::Findings(0)};
+  // The first finding about a compressor, which writes e4m3fn, and a call that reads the same cache
+  // in `dialect`.
+  std::string found_by(const std::string& dialect) {
+    const std::byte* const cache = memory("layer 0 window cache");
+    cases::WatchedStep step = step_of(watched_);
     CallRecorder::CallRecording writes, reads;
     writes.place = device::decode::layer_place(0, "cache write");
     writes.op = "compress_norm_rope_insert";
-    writes.copies = {copy("cache", memory("layer 0 window cache"), false)};
+    writes.copies = {copy("cache", cache, false)};
     reads.place = device::decode::layer_place(0, "attention");
     reads.row.words["extra_dialect"] = dialect;
-    reads.copies = {copy("extra_cache", memory(cache), true)};
+    reads.copies = {copy("extra_cache", cache, true)};
     cases::check_flow(writes, step);
     cases::check_flow(reads, step);
-    return step.findings.all().empty() ? "" : step.findings.all().front().text;
+    return first_of(step);
   }
 };
 
 TEST_F(Dialects, OfACacheAreThoseOfItsWriter) {
-  EXPECT_EQ(found_by("layer 0 window cache", "e4m3fn"), "");
-  EXPECT_EQ(found_by("layer 0 window cache", "e4m3fnuz"),
+  EXPECT_EQ(found_by("e4m3fn"), "");
+  EXPECT_EQ(found_by("e4m3fnuz"),
             "extra_cache is layer 0 window cache with codes of e4m3fnuz, but layer 0 cache write "
             "takes them for e4m3fn");
 }
@@ -194,12 +194,11 @@ class RowsOfRequests : public MemoryOfCalls {
     cases::WatchedEngine watched(setup());
     for (const std::uint64_t id : {1, 2}) watched.engine.admit(id, 8);
     watched.engine.step_eagerly({{1, 2}, {2, 2}}, {});
-    cases::WatchedStep step{
-        watched, watched, watched, watched, device::decode::GraphMode::full, cases::Findings(0)};
+    cases::WatchedStep step = step_of(watched);
     CallRecorder::CallRecording call;
     call.row.integers = {{"requests", requests}, {"next_n", next_n}};
     cases::check_flow(call, step);
-    return step.findings.all().empty() ? "" : step.findings.all().front().text;
+    return first_of(step);
   }
 };
 
