@@ -29,9 +29,9 @@ void place_scores(const Estimate& scores, std::int64_t begin, Estimate& estimate
 
 }  // namespace
 
-void append_fp8(const std::uint8_t* codes, std::int64_t dim, Dialect dialect,
+void append_fp8(const std::uint8_t* codes, std::int64_t count, Dialect dialect,
                 std::vector<double>& numbers) {
-  for (std::int64_t d = 0; d < dim; ++d) numbers.push_back(decode_e4m3(codes[d], dialect));
+  for (std::int64_t i = 0; i < count; ++i) numbers.push_back(decode_e4m3(codes[i], dialect));
 }
 
 IndexerKeys indexer_keys(std::vector<double> numbers, std::vector<double> scales, bool scaled,
@@ -39,8 +39,10 @@ IndexerKeys indexer_keys(std::vector<double> numbers, std::vector<double> scales
   const Numerics sums = of_sums_over_heads(numerics);
   const auto keys = static_cast<std::int64_t>(scales.size());
   const std::size_t dim = numbers.size() / std::max<std::size_t>(scales.size(), 1);
-  for (std::size_t i = 0; scaled && i < numbers.size(); ++i) numbers[i] *= scales[i / dim];
-  if (scaled) std::ranges::fill(scales, 1);
+  if (scaled) {
+    for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] *= scales[i / dim];
+    std::ranges::fill(scales, 1);
+  }
   Tracked vectors(std::move(numbers), {keys, static_cast<std::int64_t>(dim)}, sums);
   if (scaled) vectors = rounded(std::move(vectors), Format::f32);
   return {std::move(vectors), {std::move(scales), {keys, 1}, sums}};

@@ -13,17 +13,17 @@
 
 namespace plumb::reference {
 
-// Appends the numbers of a vector of `dim` fp8 codes.
-void append_fp8(const std::uint8_t* codes, std::int64_t dim, Dialect dialect,
+// Appends the numbers of `count` fp8 codes.
+void append_fp8(const std::uint8_t* codes, std::int64_t count, Dialect dialect,
                 std::vector<double>& numbers);
 
 struct IndexerKeys {
   Tracked vectors;  // [keys, dim]
   Tracked scales;   // [keys, 1], of the scores
 };
-// `numbers`: [scales.size(), dim]. `scaled`: keys are multiplied by their scales before the dot
-// product. They are rounded to fp32, to the same numbers in all kernels. Otherwise scores are
-// multiplied.
+// `numbers`: [scales.size(), dim]. `scaled`: kernels multiply the keys by their scales, before the
+// dot products, and not the scores. The scaled keys are rounded to fp32, and the factors of the
+// scores are 1.
 IndexerKeys indexer_keys(std::vector<double> numbers, std::vector<double> scales, bool scaled,
                          const Numerics& numerics);
 

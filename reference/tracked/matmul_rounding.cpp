@@ -94,7 +94,8 @@ void LineBits::add(double number, double error) {
   const int bits = stored ? kBitsBf16 : kBitsF32;
   const int lowest = number == 0 ? kLeast : exponent_of(number) + 1 - bits;
   highest_ = std::max(highest_, exponent_of(std::abs(number) + error));
-  lowest_ = std::min(lowest_, number == 0 ? kLeast : exponent_of(number));
+  const double least = std::abs(number) - error;
+  lowest_ = std::min(lowest_, least > 0 ? exponent_of(least) : kLeast);
   add_range(lowest, lowest, bits);
   ++ends_[place_of(lowest)];
   ++count_;
@@ -250,7 +251,8 @@ MatrixError MatmulRounding::of_fp32(std::size_t row, std::size_t column, const T
   return error;
 }
 
-// Each product, and each partial sum, loses up to a last place of a product of this size.
+// Adds what products and partial sums lose if each is cut at the last place of a product of this
+// size, which none of them has.
 void MatmulRounding::add_losses_to(double size, const TermSums& sums, MatrixError& error) const {
   const double place = size * place_value(-unit_.kept), n = static_cast<double>(terms_);
   const double additions = n + std::ceil(n / unit_.step);

@@ -70,7 +70,8 @@ class MatmulRounding {
   MatrixError of_fp32(std::size_t row, std::size_t column, const TermSums& sums,
                       double magnitudes) const;
   void add_losses_to(double size, const TermSums& sums, MatrixError& error) const;
-  // `subnormal`: see size_of_subnormal.
+  // `subnormal`: largest size that the unit takes a product with a subnormal operand for; 0: no
+  // operand is subnormal.
   MatrixError of_unit(const LineBits& a, const LineBits& b, const TermSums& sums, double magnitudes,
                       double subnormal) const;
   void set_shares();
