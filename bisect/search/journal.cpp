@@ -54,17 +54,20 @@ std::string json_text(const json& line) {
 }
 
 // Describes the first member in which two questions differ.
-std::string difference(const json& asked, const json& kept) {
-  for (const auto& [name, value] : asked.items()) {
-    if (!kept.contains(name)) return fmt::format("the file has no {}", name);
-    if (kept[name] != value) {
-      return fmt::format("{} is {} in the file and {} in this command", name, json_text(kept[name]),
-                         json_text(value));
+std::string difference(const json& asked, const json& kept, const std::string& within = "") {
+  for (const auto& [member, value] : asked.items()) {
+    const std::string name = within + member;
+    if (!kept.contains(member)) return fmt::format("the file has no {}", name);
+    if (kept[member] == value) continue;
+    if (value.is_object() && kept[member].is_object()) {
+      return difference(value, kept[member], name + " ");
     }
+    return fmt::format("{} is {} in the file and {} in this command", name, json_text(kept[member]),
+                       json_text(value));
   }
-  for (const auto& [name, value] : kept.items()) {
-    if (!asked.contains(name))
-      return fmt::format("{} is {} in the file and missing in this command", name,
+  for (const auto& [member, value] : kept.items()) {
+    if (!asked.contains(member))
+      return fmt::format("{}{} is {} in the file and missing in this command", within, member,
                          json_text(value));
   }
   return "";

@@ -2,6 +2,7 @@
 //
 // plumb bisect case on the command line: wrong kernels of plug-ins, planted faults in decode steps,
 // and questions that make no sense.
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "tests/support/command_line.h"
@@ -103,6 +104,20 @@ TEST_F(BisectCase, SurvivesACrash) {
   ASSERT_EQ(finished.code, 0) << finished.out << finished.err;
   EXPECT_EQ(report()["failure"]["kind"], "crash: its process ended with signal 11");
   EXPECT_EQ(report()["parameters"]["hidden"], "8") << "one column is no row";
+}
+
+TEST_F(BisectCase, RefusesTheStateFileOfAnotherBuildOfThePlugIn) {
+  namespace fs = std::filesystem;
+  const Words what{"rms_norm/one_token/eager", "--platform", "sim-sm90", "--plugin",
+                   path("kernels.so")};
+  fs::copy_file(plugin("ignores_weight"), path("kernels.so"));
+  ASSERT_EQ(bisect(what, path("state.jsonl")).code, 0);
+  fs::copy_file(plugin("rounds_up"), path("kernels.so"), fs::copy_options::overwrite_existing);
+  const Finished rebuilt = bisect(what, path("state.jsonl"));
+  EXPECT_EQ(rebuilt.code, 2) << rebuilt.err;
+  EXPECT_NE(rebuilt.err.find("answers another question: files " + path("kernels.so") + " is "),
+            std::string::npos)
+      << rebuilt.err;
 }
 
 TEST_F(BisectCase, GoesOnFromItsStateFileAndExplainsItself) {

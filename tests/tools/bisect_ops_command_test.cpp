@@ -45,6 +45,16 @@ TEST_F(BisectOps, NamesTheOpAndGoesOnFromItsStateFile) {
   EXPECT_EQ(explained.code, 0) << explained.err;
   expect_in(explained.out, "hc_head is blamed first");
   expect_refused({"bisect", "ops", kStep, "--state", path("ops.jsonl")}, "ops.jsonl");
+
+  // As if plumb was built anew.
+  std::string of_other_build = contents(path("ops.jsonl"));
+  const std::string digest = "\"plumb\":\"";
+  ASSERT_NE(of_other_build.find(digest), std::string::npos) << of_other_build;
+  of_other_build.insert(of_other_build.find(digest) + digest.size(), "0");
+  write("ops.jsonl", of_other_build);
+  const Finished rebuilt = bisect(words);
+  EXPECT_EQ(rebuilt.code, 2);
+  expect_in(rebuilt.err, "answers another question: files plumb is ");
 }
 
 // State files of older versions store detectors as numbers, which have changed since.

@@ -66,6 +66,11 @@ CaseKinds kinds_of(const bisect::Question& run);
 // must have the case.
 void check_search(const BisectSearchArguments& arguments, bool here);
 
+// Digests of plumb and of the files that it runs, by path. They are part of the question of a
+// search that builds nothing: after a change of a file, answers in the state file are no longer
+// right.
+nlohmann::json digests_of(const bisect::Question& run);
+
 // Opens the state file of a search and prints how many of its answers are used again.
 std::unique_ptr<bisect::Journal> open_journal(const BisectSearchArguments& arguments,
                                               const std::string& command,

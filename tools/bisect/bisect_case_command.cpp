@@ -168,7 +168,9 @@ int bisect_case_command(const BisectCaseArguments& arguments) {
   const std::vector<cases::AnyCase> all = cases_of_op(arguments.search.run, which);
   const CaseQuestion question = question_of(arguments, which);
   bisect::Progress progress(arguments.search.quiet);
-  const auto journal = open_journal(arguments.search, "bisect case", to_json(question), progress);
+  nlohmann::json asked = to_json(question);
+  asked["files"] = digests_of(question.run);
+  const auto journal = open_journal(arguments.search, "bisect case", asked, progress);
   return run_search(arguments.search, *journal, [&] {
     bisect::CaseSearch search(question, which, all, *journal, progress);
     const CaseSearchResult result = search.run();

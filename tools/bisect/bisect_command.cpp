@@ -4,10 +4,14 @@
 #include <fmt/format.h>
 #include <xxhash.h>
 
+#include <array>
+#include <fstream>
 #include <nlohmann/json.hpp>
+#include <span>
 
 #include "bisect/search/search.h"
 #include "device/plain_line.h"
+#include "hdf5/digest.h"
 #include "process/shell.h"
 #include "tools/bisect/bisect_arguments.h"
 #include "tools/output.h"
@@ -29,7 +33,28 @@ std::string state_file(const BisectSearchArguments& arguments, const json& quest
                      static_cast<std::uint32_t>(XXH3_64bits(text.data(), text.size())));
 }
 
+// Empty if the file cannot be read.
+std::string digest_of_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return "";
+  hdf5::DigestOfParts digest;
+  std::array<char, 1 << 16> part;
+  while (file.read(part.data(), part.size()), file.gcount() > 0) {
+    digest.add(std::as_bytes(std::span(part).first(static_cast<std::size_t>(file.gcount()))));
+  }
+  return digest.digits();
+}
+
 }  // namespace
+
+json digests_of(const bisect::Question& run) {
+  json digests{{"plumb", digest_of_file("/proc/self/exe")}};
+  std::vector<std::string> files = run.case_files;
+  files.insert(files.end(), run.own_ops.begin(), run.own_ops.end());
+  if (!run.plugin.empty()) files.push_back(run.plugin);
+  for (const std::string& file : files) digests[file] = digest_of_file(file);
+  return digests;
+}
 
 CaseKinds kinds_of(const bisect::Question& run) {
   return run.plugin.empty() ? CaseKinds::ops_and_decode_steps : CaseKinds::ops;

@@ -110,6 +110,7 @@ json question_of(const BisectOpsArguments& arguments, const Served& served) {
   json question = bisect::to_json(arguments.search.run);
   question["case"] = served.which;
   question["twice"] = arguments.twice;
+  question["files"] = digests_of(arguments.search.run);
   return question;
 }
 
