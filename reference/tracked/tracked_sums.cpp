@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "reference/rounding.h"
 #include "reference/rounding_bias.h"
 #include "reference/tracked/four_elements.h"
 #include "reference/tracked/tracked_node.h"
@@ -120,6 +121,13 @@ SumError error_of_present(std::int64_t present, std::int64_t length, const LineS
   spread.chains = static_cast<int>(terms / std::sqrt(square(mean) + variance));
   error.sigma = sum_error(present, sums.sum, magnitudes, sums.squares, spread).sigma;
   return error;
+}
+
+// A sum past the accumulator's range: infinity in one order of addition, finite in another one. Its
+// error is so large that nothing that depends on it has a useful bound.
+SumError error_past_range(double magnitudes) {
+  constexpr double kAnything = 1e30;
+  return {.sigma = kAnything * magnitudes, .worst = kAnything * magnitudes};
 }
 
 constexpr std::size_t kMostKeptApart = 16;
@@ -273,8 +281,11 @@ Tracked sum(Tracked a, std::size_t dimension) {
     node.values[line] = terms.centres.empty() ? total : lines.sum(line, terms.values);
     if (!terms.centres.empty()) node.centres[line] = total;
     if (!std::isfinite(total)) continue;  // errors of non-finite results are unknown
-    const SumError error = error_of_present(present_terms(terms, lines, line, centres),
-                                            lines.length(), of_terms, most, *terms.numerics);
+    const double magnitudes = of_terms.magnitudes + most;
+    const SumError error = magnitudes > largest_finite(terms.numerics->accumulator)
+                               ? error_past_range(magnitudes)
+                               : error_of_present(present_terms(terms, lines, line, centres),
+                                                  lines.length(), of_terms, most, *terms.numerics);
     const RoundingBias bias = biases.of(line, of_terms);
     sigma[line] = error.sigma + bias.of_terms / 6;  // so that 6 sigma include the bias
     node.worst[line] = most + error.worst;
