@@ -69,12 +69,11 @@ class BiasOfSums {
   BiasOfSums(const TrackedNode& terms, const Lines& lines) : terms_(terms), lines_(lines) {
     const auto length = static_cast<double>(lines.length());
     chains_ = std::clamp<double>(terms.numerics->chains, 1, std::max(1.0, length));
-    applies_ = terms.sources.empty() && terms.worst.empty() && terms.centres.empty();
     in_bound_ = length > kShortChain * chains_;
   }
 
   RoundingBias of(std::size_t line, const LineSums& sums) {
-    if (!applies_ || std::abs(sums.sum) != sums.magnitudes) return {};
+    if (std::abs(sums.sum) != sums.magnitudes || !is_exact(line)) return {};
     magnitudes_.clear();
     lines_.for_each(line,
                     [&](std::size_t i) { magnitudes_.push_back(std::abs(terms_.values[i])); });
@@ -87,10 +86,20 @@ class BiasOfSums {
  private:
   static constexpr double kShortChain = 64;
 
+  // Other lines may have errors, such as those of numbers past the range of fp32.
+  bool is_exact(std::size_t line) const {
+    if (terms_.worst.empty() && terms_.centres.empty()) return terms_.sources.empty();
+    bool exact = true;
+    lines_.for_each(line, [&](std::size_t i) {
+      exact &= terms_.most(i) == 0 && terms_.centre(i) == terms_.values[i];
+    });
+    return exact;
+  }
+
   const TrackedNode& terms_;
   const Lines& lines_;
   double chains_ = 1;
-  bool applies_ = false, in_bound_ = false;
+  bool in_bound_ = false;
   std::vector<double> magnitudes_;
 };
 

@@ -150,5 +150,26 @@ TEST(TrackedBias, IsOfExactTermsOfOneSignInLongChains) {
   EXPECT_DOUBLE_EQ(sigma(of(signs, 1)), without((kTerms - 2) * (1 + 0x1p-20), 1));
 }
 
+// The squares of the last row are rounded.
+TEST(TrackedBias, OfExactRowsDoesNotDependOnOtherRows) {
+  constexpr std::int64_t kTerms = 512;
+  tests::Random random(11);
+  std::vector<double> numbers;
+  for (std::int64_t k = 0; k < kTerms; ++k) {
+    numbers.push_back(decode_bf16(encode_bf16(random.normal())));
+  }
+  const auto sums = [&](const std::vector<double>& of, std::int64_t rows) {
+    const Tracked x(of, {rows, kTerms}, {});
+    return estimate_of(sum(x * x, 1), Format::f32);
+  };
+  const Estimate alone = sums(numbers, 1);
+  for (std::int64_t k = 0; k < kTerms; ++k) numbers.push_back(1 + 0x1p-20);
+  const Estimate both = sums(numbers, 2);
+  EXPECT_GT(alone.row_systematic[0], 0);
+  EXPECT_EQ(both.row_systematic[0], alone.row_systematic[0]);
+  EXPECT_EQ(both.sigma[0], alone.sigma[0]);
+  EXPECT_EQ(both.row_systematic[1], 0);
+}
+
 }  // namespace tracked_bias_test
 }  // namespace plumb::reference
