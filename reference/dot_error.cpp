@@ -6,9 +6,10 @@
 
 namespace plumb::reference {
 
-SumErrorFactors sum_error_factors(std::int64_t terms, const Numerics& numerics) {
-  const SumError scattered = sum_error(terms, 0, 1, 1, numerics);
-  const SumError alike = sum_error(terms, 1, 1, 0, numerics);
+SumErrorFactors sum_error_factors(std::int64_t terms, const Numerics& numerics, bool any_order) {
+  const auto error = any_order ? sum_error : mean_sum_error;
+  const SumError scattered = error(terms, 0, 1, 1, numerics);
+  const SumError alike = error(terms, 1, 1, 0, numerics);
   return {square(scattered.sigma), square(alike.sigma), scattered.worst, 0};
 }
 
@@ -55,13 +56,13 @@ MatrixTerms matrix_dot_terms(const double* q, const double* k, std::int64_t dims
           .one_sign = std::max(1.0, std::abs(signs)) / std::max(1.0, cut)};
 }
 
-SumErrorFactors dot_error_factors(double rounded_share, std::int64_t dims,
-                                  const Numerics& numerics) {
+SumErrorFactors dot_error_factors(double rounded_share, std::int64_t dims, const Numerics& numerics,
+                                  bool any_order) {
   Numerics chain = numerics;
   chain.chains = 1;
   const std::int64_t chains = std::clamp<std::int64_t>(numerics.chains, 1, dims);
-  const SumErrorFactors one = sum_error_factors(dims / chains, chain);
-  SumErrorFactors all = sum_error_factors(dims, numerics);
+  const SumErrorFactors one = sum_error_factors(dims / chains, chain, any_order);
+  SumErrorFactors all = sum_error_factors(dims, numerics, any_order);
   all.of_squares -= (1 - rounded_share) * one.of_squares;
   all.of_total -= (1 - rounded_share) * one.of_total / static_cast<double>(chains);
   return all;

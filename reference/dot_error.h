@@ -14,7 +14,9 @@
 
 namespace plumb::reference {
 
-SumErrorFactors sum_error_factors(std::int64_t terms, const Numerics& numerics);
+// any_order = false: without the allowance for an unlucky order, as mean_sum_error.
+SumErrorFactors sum_error_factors(std::int64_t terms, const Numerics& numerics,
+                                  bool any_order = true);
 
 // Exponent of the lowest set bit of x. For 0 it is 4096, larger than any exponent.
 inline int lowest_bit(double x) {
@@ -35,7 +37,7 @@ MatrixTerms matrix_dot_terms(const double* q, const double* k, std::int64_t dims
 
 // Error factors of a sum of `dims` terms if only `rounded_share` of the sequential additions round.
 // The tree that joins chains adds long sums, so all of its additions round.
-SumErrorFactors dot_error_factors(double rounded_share, std::int64_t dims,
-                                  const Numerics& numerics);
+SumErrorFactors dot_error_factors(double rounded_share, std::int64_t dims, const Numerics& numerics,
+                                  bool any_order = true);
 
 }  // namespace plumb::reference

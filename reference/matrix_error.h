@@ -17,9 +17,10 @@ namespace plumb::reference {
 // The matrix instructions that `numerics` declares. numerics.unit must not be fp32.
 MatrixUnit matrix_unit(const Numerics& numerics);
 
-// Sums over terms t of t, of |t| and of t^2.
+// Sums over terms t of t, of |t| and of t^2, and the sum of the squared partial sums in the usual
+// order of addition for which it is largest (0: unknown).
 struct TermSums {
-  double sum = 0, magnitudes = 0, squares = 0;
+  double sum = 0, magnitudes = 0, squares = 0, squared_partial_sums = 0;
 
   void add(double term) {
     sum += term;

@@ -142,8 +142,8 @@ SumErrorFactors UnitErrorFactors::of(const MatrixTerms& known) const {
           .bias = bias};
 }
 
-MatmulRounding::MatmulRounding(std::int64_t terms, const Numerics& how, std::vector<LineBits> rows,
-                               std::vector<LineBits> columns)
+MatmulRounding::MatmulRounding(std::int64_t terms, const Numerics& how, TermOrder order,
+                               std::vector<LineBits> rows, std::vector<LineBits> columns)
     : terms_(terms),
       how_(how),
       rows_(std::move(rows)),
@@ -159,8 +159,8 @@ MatmulRounding::MatmulRounding(std::int64_t terms, const Numerics& how, std::vec
   place_exponent_ = exponent_of(2 * place_);
   set_shares();
   if (terms == 1) return;
-  none_round_ = dot_error_factors(0, terms, how);
-  const SumErrorFactors all = dot_error_factors(1, terms, how);
+  none_round_ = dot_error_factors(0, terms, how, order == TermOrder::any);
+  const SumErrorFactors all = dot_error_factors(1, terms, how, order == TermOrder::any);
   by_share_ = {all.of_squares - none_round_.of_squares, all.of_total - none_round_.of_total, 0, 0};
 }
 
@@ -244,9 +244,11 @@ MatrixError MatmulRounding::of_fp32(std::size_t row, std::size_t column, const T
   const double product = exact_products ? 0 : kUnitF32;
   const double of_squares = none_round_.of_squares + share * by_share_.of_squares;
   const double of_total = none_round_.of_total + share * by_share_.of_total;
+  const double of_sum =
+      std::max(of_squares * sums.squares + of_total * total,
+               share * square(kUniformSigma * place_) * sums.squared_partial_sums);
   MatrixError error;
-  error.sigma =
-      std::sqrt((of_squares + square(kUniformSigma * product)) * sums.squares + of_total * total);
+  error.sigma = std::sqrt(of_sum + square(kUniformSigma * product) * sums.squares);
   error.worst = (none_round_.of_magnitudes + product) * magnitudes;
   return error;
 }

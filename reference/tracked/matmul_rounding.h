@@ -11,6 +11,7 @@
 
 #include "reference/bound.h"
 #include "reference/matrix_error.h"
+#include "reference/tracked/tracked.h"
 
 namespace plumb::reference {
 
@@ -60,8 +61,8 @@ class UnitErrorFactors {
 // Rounding errors of all elements of a matrix product.
 class MatmulRounding {
  public:
-  MatmulRounding(std::int64_t terms, const Numerics& how, std::vector<LineBits> rows,
-                 std::vector<LineBits> columns);
+  MatmulRounding(std::int64_t terms, const Numerics& how, TermOrder order,
+                 std::vector<LineBits> rows, std::vector<LineBits> columns);
 
   // Error of one element. `most`: sum of the largest errors of its terms.
   MatrixError of(std::size_t row, std::size_t column, const TermSums& sums, double most) const;

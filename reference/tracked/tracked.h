@@ -95,12 +95,17 @@ Tracked max(Tracked a, std::size_t dimension);
 // std::invalid_argument if n is outside the dimension.
 Tracked nth_largest(Tracked a, std::size_t dimension, std::int64_t n);
 
+// Order in which fp32 sums of the declared number of chains add their terms. `usual`: ascending in
+// one chain, or distributed to two or four lanes. Bounds are then up to a third tighter, because
+// they have no allowance for unlucky orders.
+enum class TermOrder { any, usual };
+
 // [.., m, k] x [k, n], or x [.., k, n] with the same first dimensions. `how` declares the
 // arithmetic: matrix unit, step, chains, and the product format (tf32, tf32_truncated or bf16) to
 // which operands are rounded first. Without `how`: the numerics of the arrays. Errors of an operand
 // stay correlated along the result's rows and columns. Errors that both operands share term by term
 // (x times its own transpose) count as independent.
-Tracked matmul(Tracked a, Tracked b, const Numerics& how);
+Tracked matmul(Tracked a, Tracked b, const Numerics& how, TermOrder order = TermOrder::any);
 Tracked matmul(Tracked a, Tracked b);
 
 // Rounds to a format in which a kernel stores the array in between. If no error of a correct kernel

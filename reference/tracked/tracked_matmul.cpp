@@ -2,22 +2,18 @@
 //
 // Matrix products. The error of an element depends on sums over its terms: of magnitudes, squares
 // and errors. Each such sum is a matrix product itself, so no array has one element per term.
-#include <Eigen/Core>
 #include <algorithm>
 #include <cmath>
-#include <stdexcept>
 #include <utility>
 
-#include "reference/eigen_setup.h"
 #include "reference/tracked/matmul_rounding.h"
+#include "reference/tracked/matmul_sums.h"
 #include "reference/tracked/tracked_node.h"
 
 namespace plumb::reference {
 
 namespace {
 
-template <class Scalar>
-using RowMajorMatrix = Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 using DoublesOf = std::vector<double>;
 using FloatsOf = std::vector<float>;
 
@@ -27,19 +23,14 @@ constexpr std::size_t kMixesOfTerms = 8;
 // Limits for effects and errors, because infinity * 0 would be NaN.
 constexpr double kLargestEffect = 1e150, kLargestError = 1e250, kUnlimited = 1e200;
 
-DoublesOf each_of(const DoublesOf& from, const auto& function) {
-  DoublesOf to(from.size());
+template <class Scalar>
+std::vector<Scalar> each_of(const std::vector<Scalar>& from, const auto& function) {
+  std::vector<Scalar> to(from.size());
   std::ranges::transform(from, to.begin(), function);
   return to;
 }
 DoublesOf magnitudes_of_each(const DoublesOf& from) {
   return each_of(from, [](double x) { return std::abs(x); });
-}
-FloatsOf floats_of_each(const DoublesOf& from, const auto& function) {
-  FloatsOf to(from.size());
-  std::ranges::transform(from, to.begin(),
-                         [&](double x) { return static_cast<float>(function(x)); });
-  return to;
 }
 DoublesOf squares_of_each(const DoublesOf& from) { return each_of(from, square); }
 // Replaces non-finite numbers by 0. The elements of the result that depend on them are not finite
@@ -49,45 +40,6 @@ DoublesOf finite_of_each(const DoublesOf& from) {
 }
 DoublesOf limited(const DoublesOf& from, double most) {
   return each_of(from, [=](double x) { return std::clamp(x, -most, most); });
-}
-
-// [batches, m, k] x [batches, k, n].
-struct MatmulShape {
-  std::int64_t batches = 1, m = 1, k = 1, n = 1;
-  TrackedSizes sizes;  // sizes of the result
-
-  // Multiplies in panels of a fixed size, so that sums have the same order on any number of cores.
-  template <class Scalar>
-  std::vector<Scalar> product(const std::vector<Scalar>& a, const std::vector<Scalar>& b) const {
-    using Matrix = RowMajorMatrix<Scalar>;
-    fix_eigen_blocking();
-    constexpr std::int64_t kPanel = 64;
-    std::vector<Scalar> result(static_cast<std::size_t>(batches * m * n));
-    const std::int64_t panels = (m + kPanel - 1) / kPanel;
-    parallel_for(batches * panels, 1, [&](std::int64_t first, std::int64_t last) {
-      for (std::int64_t i = first; i < last; ++i) {
-        const std::int64_t batch = i / panels, row = i % panels * kPanel;
-        const std::int64_t rows = std::min(kPanel, m - row);
-        const Eigen::Map<const Matrix> left(a.data() + (batch * m + row) * k, rows, k);
-        const Eigen::Map<const Matrix> right(b.data() + batch * k * n, k, n);
-        Eigen::Map<Matrix>(result.data() + (batch * m + row) * n, rows, n).noalias() = left * right;
-      }
-    });
-    return result;
-  }
-};
-
-MatmulShape matmul_shape(const TrackedSizes& a, const TrackedSizes& b) {
-  const auto refuse = [] { throw std::invalid_argument("matmul: sizes that do not fit"); };
-  if (a.size() < 2 || b.size() < 2 || (b.size() != 2 && b.size() != a.size())) refuse();
-  if (a.back() != b[b.size() - 2]) refuse();
-  MatmulShape shape{.m = a[a.size() - 2], .k = a.back(), .n = b.back(), .sizes = a};
-  shape.sizes.back() = b.back();
-  for (std::size_t d = 0; d + 2 < a.size(); ++d) {
-    if (b.size() > 2 && a[d] != b[d]) refuse();
-    (b.size() > 2 ? shape.batches : shape.m) *= a[d];
-  }
-  return shape;
 }
 
 // An operand in the forms that the products need.
@@ -112,6 +64,11 @@ struct MatmulOperand {
   const DoublesOf& centres() const { return finite ? all() : finite_centres; }
   DoublesOf magnitudes() const { return magnitudes_of_each(centres()); }
   DoublesOf squares() const { return squares_of_each(centres()); }
+  FloatsOf short_centres() const {
+    FloatsOf to(centres().size());
+    std::ranges::transform(centres(), to.begin(), [](double x) { return static_cast<float>(x); });
+    return to;
+  }
 
   bool is_own_of_terms(const ErrorSource& source, std::int64_t terms) const {
     return terms > 1 && source.varies(node->sizes.size() - (first ? 1 : 2));
@@ -151,37 +108,43 @@ std::vector<LineBits> MatmulOperand::line_bits(const MatmulShape& shape) const {
   return bits;
 }
 
-// Sums over the terms of their magnitudes and of their squares. They are computed in floats if the
-// range of the numbers permits: floats are precise enough and take half the time.
+// Sums over the terms of their magnitudes and of their squares, and over the partial sums of the
+// usual orders if `orders`. They are computed in floats if the range of the numbers permits: floats
+// are precise enough and take half the time.
 class SumsOfTerms {
  public:
-  SumsOfTerms(const MatmulOperand& a, const MatmulOperand& b, const MatmulShape& shape)
-      : in_floats_(a.short_range && b.short_range && shape.k <= kMostInFloats),
-        upwards_(1 + static_cast<double>(shape.k + 8) * kUnitF32) {
-    if (in_floats_) {
-      const auto size = [](double x) { return std::abs(x); };
-      short_magnitudes_ =
-          shape.product(floats_of_each(a.centres(), size), floats_of_each(b.centres(), size));
-      short_squares_ =
-          shape.product(floats_of_each(a.centres(), square), floats_of_each(b.centres(), square));
+  SumsOfTerms(const MatmulOperand& a, const MatmulOperand& b, const MatmulShape& shape, bool orders,
+              int chains)
+      : upwards_(1 + static_cast<double>(shape.k + 8) * kUnitF32) {
+    const auto of_operands = [&]<class Scalar>(const std::vector<Scalar>& x,
+                                               const std::vector<Scalar>& y) {
+      const auto product_of = [&](const auto& function) {
+        return shape.product(each_of(x, function), each_of(y, function));
+      };
+      const auto sums = product_of([](Scalar number) { return std::abs(number); });
+      const auto squares = product_of([](Scalar number) { return number * number; });
+      magnitudes_ = {sums.begin(), sums.end()};
+      squares_ = {squares.begin(), squares.end()};
+      if (orders) partial_sums_ = squared_partial_sums(shape, x, y, squares, chains);
+    };
+    if (a.short_range && b.short_range && shape.k <= kMostInFloats) {
+      of_operands(a.short_centres(), b.short_centres());
     } else {
-      magnitudes_ = shape.product(a.magnitudes(), b.magnitudes());
-      squares_ = shape.product(a.squares(), b.squares());
+      of_operands(a.centres(), b.centres());
+      upwards_ = 1;
     }
   }
   // Sums in floats are increased to be at least the exact sums.
   TermSums of(std::size_t i, double sum) const {
-    if (!in_floats_) return {sum, magnitudes_[i], squares_[i]};
-    return {sum, upwards_ * short_magnitudes_[i], upwards_ * short_squares_[i]};
+    return {sum, upwards_ * magnitudes_[i], upwards_ * squares_[i],
+            partial_sums_.empty() ? 0 : partial_sums_[i]};
   }
 
  private:
   static constexpr std::int64_t kMostInFloats = 1 << 16;
 
-  bool in_floats_;
   double upwards_;
-  DoublesOf magnitudes_, squares_;
-  FloatsOf short_magnitudes_, short_squares_;
+  DoublesOf magnitudes_, squares_, partial_sums_;
 };
 
 // Product of `of`, an array of this operand, with `of_other`, an array of the other one.
@@ -220,7 +183,7 @@ void add_mixes(const ErrorSource& source, const MatmulOperand& operand, const Ma
       other.short_range && std::ranges::all_of(effect, [](double e) {
         return e == 0 || (std::abs(e) >= kLeastEffect && std::abs(e) <= kMostEffect);
       });
-  const FloatsOf short_other = floats_of_each(other.centres(), [](double x) { return x; });
+  const FloatsOf short_other = other.short_centres();
   std::vector<ErrorSource> mixes;
   for (std::size_t j = 0; j < kMixesOfTerms; ++j) {
     mixes.push_back(
@@ -311,14 +274,16 @@ void add_products_of_errors(const MatmulOperand& a, const MatmulOperand& b,
 
 // Adds the roundings of all elements and returns their standard deviations.
 DoublesOf add_roundings(const MatmulOperand& a, const MatmulOperand& b, const MatmulShape& shape,
-                        const DoublesOf& most, const Numerics& how, TrackedNode& result) {
+                        const DoublesOf& most, const Numerics& how, TermOrder order,
+                        TrackedNode& result) {
   const bool finite = a.finite && b.finite;
   const DoublesOf of_finite = finite ? DoublesOf() : shape.product(a.centres(), b.centres());
   const DoublesOf& sums = !finite                  ? of_finite
                           : result.centres.empty() ? result.values
                                                    : result.centres;
-  const SumsOfTerms of_terms(a, b, shape);
-  const MatmulRounding rounding(shape.k, how, a.line_bits(shape), b.line_bits(shape));
+  const bool orders = order == TermOrder::usual && how.unit == SumUnit::fp32;
+  const SumsOfTerms of_terms(a, b, shape, orders, how.chains);
+  const MatmulRounding rounding(shape.k, how, order, a.line_bits(shape), b.line_bits(shape));
   DoublesOf own(sums.size()), bias(how.unit == SumUnit::fp32 ? 0 : sums.size());
   result.worst.resize(sums.size());
   parallel_for(shape.batches * shape.m, 16, [&](std::int64_t first, std::int64_t last) {
@@ -351,7 +316,7 @@ void forget_errors_of_infinities(TrackedNode& node) {
 
 }  // namespace
 
-Tracked matmul(Tracked first, Tracked second, const Numerics& how) {
+Tracked matmul(Tracked first, Tracked second, const Numerics& how, TermOrder order) {
   check_alike(*first.node()->numerics, *second.node()->numerics);
   const MatmulShape shape = matmul_shape(first.sizes(), second.sizes());
   if (how.product == Format::tf32 || how.product == Format::bf16) {
@@ -368,7 +333,7 @@ Tracked matmul(Tracked first, Tracked second, const Numerics& how) {
   }
   const MatmulOperand left(a, true), right(b, false);
   const DoublesOf most = errors_of_terms(left, right, shape);
-  DoublesOf own = add_roundings(left, right, shape, most, how, node);
+  DoublesOf own = add_roundings(left, right, shape, most, how, order, node);
   add_one_sided(left, right, shape, node);
   add_one_sided(right, left, shape, node);
   add_passed_on(left, right, shape, node);
