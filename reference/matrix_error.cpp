@@ -98,16 +98,4 @@ MatrixTerms matrix_terms(std::int64_t terms, const TermSums& sums, int product_b
   return known;
 }
 
-MatrixError matrix_sum_error(std::int64_t terms, const TermSums& sums, int product_bits,
-                             const Numerics& numerics) {
-  if (!(sums.squares > 0)) return {};
-  const SumErrorFactors factors =
-      matrix_error_factors(terms, matrix_terms(terms, sums, product_bits, numerics), numerics);
-  MatrixError error;
-  error.bias = factors.bias * std::abs(sums.sum);
-  error.sigma = std::sqrt(factors.of_squares * sums.squares + factors.of_total * square(sums.sum));
-  error.worst = factors.of_magnitudes * sums.magnitudes;
-  return error;
-}
-
 }  // namespace plumb::reference

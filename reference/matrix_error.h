@@ -46,7 +46,5 @@ SumErrorFactors matrix_error_factors(std::int64_t terms, const MatrixTerms& know
 struct MatrixError {
   double sigma = 0, bias = 0, worst = 0;
 };
-MatrixError matrix_sum_error(std::int64_t terms, const TermSums& sums, int product_bits,
-                             const Numerics& numerics);
 
 }  // namespace plumb::reference

@@ -2,6 +2,9 @@
 #include "reference/hyper_connection/hc_head.h"
 
 #include <algorithm>
+#include <cmath>
+#include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -13,64 +16,56 @@ namespace plumb::reference {
 
 namespace {
 
-// Mixes (the four products of a token with fn) of the older variant, which multiplies fn with x * r
-// rounded to bf16. The single error of r decides how all elements of x * r near a tie are rounded,
-// so their errors add up linearly.
-std::vector<Uncertain> mixes_of_rounded(const MixWeights& weights, const Tracked& scaled) {
-  const Tracked stored = rounded(scaled, Format::bf16);
-  std::vector<double> worst(stored.values().size());
-  for (std::size_t k = 0; k < worst.size(); ++k) worst[k] = stored.node()->most(k);
-  const std::vector<double> likely = weights.magnitudes(stored.node()->sigmas());
-  const std::vector<double> possible = weights.magnitudes(worst);
-  const std::vector<Uncertain> exact = weights.mixes(stored.values(), 0, weights.depth());
-  std::vector<Uncertain> mixes = weights.mixes(stored.centres(), 0, weights.depth());
-  for (std::size_t c = 0; c < mixes.size(); ++c) {
-    mixes[c].shift += mixes[c].value - exact[c].value;
-    mixes[c].value = exact[c].value;
-    mixes[c].variance += square(likely[c]);
-    mixes[c].worst += possible[c];
-  }
-  return mixes;
+constexpr std::int64_t kTile = 16;  // tokens whose gates are computed together
+
+// Mixes (the four products of each token with fn) of the older variant, which multiplies fn with
+// x * r rounded to bf16. The single error of r decides how all elements of x * r near a tie are
+// rounded, so their errors add up linearly.
+Tracked mixes_of_rounded(const MixWeights& weights, Tracked scaled) {
+  const Tracked stored = rounded(std::move(scaled), Format::bf16);
+  const TrackedNode& node = *stored.node();
+  Estimate errors;
+  errors.resize(stored.sizes().front(), kStreams);
+  errors.sigma = weights.sums_of(errors.rows, node.sigmas(), std::abs);
+  if (!node.worst.empty()) errors.worst = weights.sums_of(errors.rows, node.worst, std::abs);
+  const Tracked exact(std::make_shared<TrackedNode>(
+      TrackedNode{node.sizes, node.numerics, node.values, node.centres}));
+  return with_errors(weights.mixes(exact), errors);
 }
 
-// Mixes: the four products of each token with fn, times the token's RMS scale r: [tokens, 4].
-Tracked head_mixes(const HcHead& inputs, const MixWeights& weights, const Tracked& x,
-                   const Numerics& numerics) {
-  const std::int64_t count = x.sizes().front();
-  const Tracked r = rms_scale(square_sums(x), weights.depth(), inputs.rms_eps);
-  Estimate sums;
-  sums.resize(count, kStreams);
-  if (inputs.round_normalised || numerics.product != Format::f32) {
-    sums.shift.resize(sums.value.size());
-  }
-  for (std::int64_t i = 0; i < count; ++i) {
-    const Tracked token = sliced(x, 0, i, 1);
-    const std::vector<Uncertain> mixes = inputs.round_normalised
-                                             ? mixes_of_rounded(weights, token * sliced(r, 0, i, 1))
-                                             : weights.mixes(token.values(), 0, weights.depth());
-    for (int c = 0; c < kStreams; ++c) {
-      write(mixes[c], i * kStreams + c, sums);
-      sums.row_systematic[i] = std::max(sums.row_systematic[i], mixes[c].systematic);
-    }
-  }
-  Tracked mixes = with_errors(Tracked(sums.value, {count, kStreams}, numerics), sums);
-  return inputs.round_normalised ? mixes : std::move(mixes) * r;
+// sigmoid gates of tokens [begin, end), from the products of each token with fn, times the token's
+// RMS scale r: [end - begin, 4].
+Tracked head_gates(const HcHead& inputs, const MixWeights& weights, std::int64_t begin,
+                   std::int64_t end, const Numerics& numerics) {
+  const Tracked x = load_tokens(inputs.hidden_states, begin, end, 0,
+                                kStreams * inputs.hidden_states.hidden, numerics);
+  Tracked r = rms_scale(square_sums(x), x.sizes().back(), inputs.rms_eps);
+  const Tracked mixes = inputs.round_normalised ? mixes_of_rounded(weights, x * std::move(r))
+                                                : weights.mixes(x) * std::move(r);
+  const Tracked scale({inputs.scale[0]}, {1}, numerics);
+  const Tracked base({inputs.base, inputs.base + kStreams}, {kStreams}, numerics);
+  return gates(mixes * scale + base) + inputs.hc_eps;
 }
 
 }  // namespace
 
 Estimate hc_head(const HcHead& inputs, const Numerics& numerics) {
   const Streams& streams = inputs.hidden_states;
-  const MixWeights weights(inputs.fn, kStreams, kStreams * streams.hidden, numerics);
-  const Tracked scale({inputs.scale[0]}, {1}, numerics);
-  const Tracked base({inputs.base, inputs.base + kStreams}, {kStreams}, numerics);
-  return estimate_by_blocks(streams.tokens, tokens_per_block(streams.hidden), Format::bf16,
-                            [&](std::int64_t begin, std::int64_t end) {
-                              const Tracked x = load_tokens(streams, begin, end, numerics);
-                              const Tracked mixes = head_mixes(inputs, weights, x, numerics);
-                              return gated_sum(streams, begin, end,
-                                               gates(mixes * scale + base) + inputs.hc_eps);
-                            });
+  const std::int64_t tokens = streams.tokens, depth = kStreams * streams.hidden;
+  const MixWeights weights(inputs.fn, kStreams, depth, 0, depth, numerics);
+  const std::int64_t block = tokens_per_block(streams.hidden);
+  const std::int64_t tile = block * std::max<std::int64_t>(1, kTile / block);
+  std::vector<std::optional<Tracked>> of_tiles(static_cast<std::size_t>(tokens / tile + 1));
+  parallel_for(std::ssize(of_tiles), 1, [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t i = first; i < last; ++i) {
+      of_tiles[static_cast<std::size_t>(i)] =
+          head_gates(inputs, weights, i * tile, std::min(tokens, (i + 1) * tile), numerics);
+    }
+  });
+  return estimate_by_blocks(tokens, block, Format::bf16, [&](std::int64_t begin, std::int64_t end) {
+    const Tracked& gates = *of_tiles[static_cast<std::size_t>(begin / tile)];
+    return gated_sum(streams, begin, end, sliced(gates, 0, begin % tile, end - begin));
+  });
 }
 
 }  // namespace plumb::reference

@@ -12,26 +12,27 @@ namespace plumb::reference {
 
 std::vector<double> load_token(const Streams& streams, std::int64_t token) {
   std::vector<double> x(static_cast<std::size_t>(kStreams * streams.hidden));
-  load_token(streams, token, x.data());
+  load_token(streams, token, 0, kStreams * streams.hidden, x.data());
   return x;
 }
 
-void load_token(const Streams& streams, std::int64_t token, double* to) {
-  for (int slot = 0; slot < kStreams; ++slot) {
-    const std::uint16_t* from =
-        streams.data + token * streams.token_stride + slot * streams.slot_stride;
-    decode_bf16_array(from, streams.hidden, to + slot * streams.hidden);
+void load_token(const Streams& streams, std::int64_t token, std::int64_t first, std::int64_t count,
+                double* to) {
+  for (std::int64_t k = first, n = 0; k < first + count; k += n) {
+    const std::int64_t slot = k / streams.hidden, h = k % streams.hidden;
+    n = std::min(streams.hidden - h, first + count - k);
+    decode_bf16_array(streams.data + token * streams.token_stride + slot * streams.slot_stride + h,
+                      n, to + (k - first));
   }
 }
 
 Tracked load_tokens(const Streams& streams, std::int64_t begin, std::int64_t end,
-                    const Numerics& numerics) {
-  const std::int64_t elements = kStreams * streams.hidden;
-  std::vector<double> x(static_cast<std::size_t>((end - begin) * elements));
+                    std::int64_t first, std::int64_t count, const Numerics& numerics) {
+  std::vector<double> x(static_cast<std::size_t>((end - begin) * count));
   for (std::int64_t token = begin; token < end; ++token) {
-    load_token(streams, token, x.data() + (token - begin) * elements);
+    load_token(streams, token, first, count, x.data() + (token - begin) * count);
   }
-  return {std::move(x), {end - begin, elements}, numerics};
+  return {std::move(x), {end - begin, count}, numerics};
 }
 
 void write(const Uncertain& from, std::int64_t i, Estimate& to) {

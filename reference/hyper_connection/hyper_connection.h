@@ -14,13 +14,12 @@ namespace plumb::reference {
 
 inline constexpr int kStreams = 4;
 
-// A sum whose errors are derived by hand: its exact value, the variance and largest size of its
-// error, the predictable part of the error, and the largest error that has the same sign in every
-// token.
+// A number whose errors are derived by hand: its exact value, the variance and largest size of its
+// error, and the predictable part of the error.
 struct Uncertain {
-  double value = 0, variance = 0, worst = 0, shift = 0, systematic = 0;
+  double value = 0, variance = 0, worst = 0, shift = 0;
 };
-// Stores `from` as element i of `to`. The caller stores the systematic part.
+// Stores `from` as element i of `to`.
 void write(const Uncertain& from, std::int64_t i, Estimate& to);
 
 // bf16 [tokens, 4, hidden]; strides in elements.
@@ -28,12 +27,14 @@ struct Streams {
   const std::uint16_t* data = nullptr;
   std::int64_t tokens = 0, hidden = 0, token_stride = 0, slot_stride = 0;
 };
-// The 4 * hidden elements of a token, in K order (slot, hidden).
+// The 4 * hidden elements of a token, in K order (slot, hidden), or `count` of them from `first`
+// on.
 std::vector<double> load_token(const Streams& streams, std::int64_t token);
-void load_token(const Streams& streams, std::int64_t token, double* to);
-// Tokens [begin, end): [end - begin, 4 * hidden].
+void load_token(const Streams& streams, std::int64_t token, std::int64_t first, std::int64_t count,
+                double* to);
+// Elements [first, first + count) of tokens [begin, end).
 Tracked load_tokens(const Streams& streams, std::int64_t begin, std::int64_t end,
-                    const Numerics& numerics);
+                    std::int64_t first, std::int64_t count, const Numerics& numerics);
 // Number of tokens that are computed together if each token has `elements` elements.
 std::int64_t tokens_per_block(std::int64_t elements);
 

@@ -22,7 +22,7 @@ Tracked terms_of(const MhcPost& inputs, std::int64_t begin, std::int64_t end,
   double* to = terms.data();
   for (std::int64_t token = begin; token < end; ++token, to += kTerms * hidden) {
     decode_bf16_array(inputs.x + token * hidden, hidden, to);
-    load_token(inputs.residual, token, to + hidden);
+    load_token(inputs.residual, token, 0, kStreams * hidden, to + hidden);
   }
   return {std::move(terms), {end - begin, 1, kTerms, hidden}, numerics};
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <optional>
 #include <utility>
 
 #include "reference/hyper_connection/mix_weights.h"
@@ -14,20 +15,10 @@ namespace plumb::reference {
 
 namespace {
 
-constexpr int kComb = 8;           // first of the 16 comb logits
-constexpr std::int64_t kTile = 8;  // tokens computed together, so that weights are read once
+constexpr int kComb = 8;            // first of the 16 comb logits
+constexpr std::int64_t kTile = 32;  // tokens computed together, so that weights are prepared once
 
 std::int64_t part_begin(std::int64_t depth, int splits, int part) { return depth * part / splits; }
-
-// Sets row_mean_sigma of a row whose elements have independent errors.
-void write_independent_row_mean(std::int64_t row, Estimate& estimate) {
-  double variance = 0;
-  for (std::int64_t c = 0; c < estimate.columns; ++c) {
-    const double sigma = estimate.sigma[row * estimate.columns + c];
-    variance += sigma * sigma;
-  }
-  estimate.row_mean_sigma[row] = std::sqrt(variance) / static_cast<double>(estimate.columns);
-}
 
 MhcPrePartials empty_partials(const MhcPre& inputs) {
   MhcPrePartials partials;
@@ -36,12 +27,6 @@ MhcPrePartials empty_partials(const MhcPre& inputs) {
   partials.square_sums.resize(rows, 1);
   partials.mixes.output = partials.square_sums.output = Format::f32;
   return partials;
-}
-
-void write_row(const std::vector<Uncertain>& from, std::int64_t row, Estimate& mixes) {
-  for (int c = 0; c < kMixes; ++c) write(from[c], row * kMixes + c, mixes);
-  for (const Uncertain& mix : from) mixes.row_systematic[row] += mix.systematic / kMixes;
-  write_independent_row_mean(row, mixes);
 }
 
 // Sums over the splits, added in order: [tokens, columns].
@@ -118,7 +103,7 @@ void write_comb(const SinkhornResult& comb, const Matrix4& value, double relativ
     double variance = 0, sum = 0;
     for (int i = row * kStreams; i < (row + 1) * kStreams; ++i) {
       write({value[i], absolute[i][i], comb.value[i] * std::expm1(comb.worst),
-             comb.value[i] - value[i], 0},
+             comb.value[i] - value[i]},
             token * kCombEntries + i, out);
       for (int j = row * kStreams; j < (row + 1) * kStreams; ++j) variance += absolute[i][j];
       sum += value[i];
@@ -132,70 +117,19 @@ void write_comb(const SinkhornResult& comb, const Matrix4& value, double relativ
   }
 }
 
-// Adds the errors of the fp32 streams. An error of x_k enters all 24 mixes.
-void add_errors_of_streams(const MhcPre& inputs, std::int64_t token, int split, Estimate& mixes) {
-  const std::int64_t depth = inputs.depth();
-  const std::int64_t row = split * inputs.residual.tokens + token;
-  std::array<double, kMixes> variance{}, worst{};
-  double common = 0;
-  for (std::int64_t k = part_begin(depth, inputs.splits, split);
-       k < part_begin(depth, inputs.splits, split + 1); ++k) {
-    const std::int64_t at = token * depth + k;
-    const double sigma = inputs.unrounded->sigma[at], most = inputs.unrounded->worst[at];
-    double together = 0;
-    for (int c = 0; c < kMixes; ++c) {
-      const double weight = inputs.fn[c * depth + k];
-      variance[c] += weight * weight * sigma * sigma;
-      worst[c] += std::abs(weight) * most;
-      together += mixes.value[row * kMixes + c] < 0 ? -weight : weight;
-    }
-    common += together * together * sigma * sigma;
-  }
-  for (int c = 0; c < kMixes; ++c) {
-    const std::int64_t i = row * kMixes + c;
-    mixes.sigma[i] = std::hypot(mixes.sigma[i], std::sqrt(variance[c]));
-    mixes.worst[i] += worst[c] * (1 + static_cast<double>(depth) * kUnitF32);
-  }
-  mixes.row_mean_sigma[row] = std::hypot(mixes.row_mean_sigma[row], std::sqrt(common) / kMixes);
-}
-
-// Streams of tokens [begin, end) that the sums use: [end - begin, depth].
-Tracked summed_streams(const MhcPre& inputs, std::int64_t begin, std::int64_t end,
-                       const Numerics& numerics) {
-  const std::int64_t depth = inputs.depth();
-  if (!inputs.unrounded) {
-    return sliced(load_tokens(inputs.residual, begin, end, numerics), 1, 0, depth);
-  }
-  const auto first = inputs.unrounded->value.begin();
-  return with_errors(
-      Tracked({first + begin * depth, first + end * depth}, {end - begin, depth}, numerics),
-      *inputs.unrounded, begin * kStreams);
-}
-
-// Partial sums of tokens [begin, end) for all splits.
-void write_partials(const MhcPre& inputs, const MixWeights& weights, std::int64_t begin,
-                    std::int64_t end, const Numerics& numerics, MhcPrePartials& partials) {
-  const Tracked x = summed_streams(inputs, begin, end, numerics);
-  std::vector<std::vector<double>> multiplied;
-  for (std::int64_t t = begin; t < end; ++t) {
-    multiplied.push_back(inputs.bf16_split ? load_token(inputs.residual, t)
-                                           : sliced(x, 0, t - begin, 1).values());
-  }
-  for (int s = 0; s < inputs.splits; ++s) {
-    const std::int64_t first = part_begin(weights.depth(), inputs.splits, s);
-    const std::int64_t last = part_begin(weights.depth(), inputs.splits, s + 1);
-    const std::int64_t row = s * inputs.residual.tokens;
-    write_rows(*square_sums(sliced(x, 1, first, last - first)).node(), row + begin,
-               partials.square_sums);
-    const auto mixes = weights.mixes(multiplied.data(), end - begin, first, last);
-    for (std::int64_t t = begin; t < end; ++t) {
-      write_row(mixes[t - begin], row + t, partials.mixes);
-      // In two bf16 numbers the weights are multiplied by the stored streams, which are exact.
-      if (inputs.unrounded && !inputs.bf16_split) {
-        add_errors_of_streams(inputs, t, s, partials.mixes);
-      }
-    }
-  }
+// Partial sums of tokens [begin, end) for one split. `unrounded`: streams that the sums use if they
+// are not the stored ones.
+void write_partials(const MhcPre& inputs, const MixWeights& weights,
+                    const std::optional<Tracked>& unrounded, std::int64_t begin, std::int64_t end,
+                    int split, const Numerics& numerics, MhcPrePartials& partials) {
+  const std::int64_t first = part_begin(inputs.depth(), inputs.splits, split);
+  const std::int64_t count = part_begin(inputs.depth(), inputs.splits, split + 1) - first;
+  const std::int64_t row = split * inputs.residual.tokens + begin;
+  const Tracked stored = load_tokens(inputs.residual, begin, end, first, count, numerics);
+  const Tracked x =
+      unrounded ? sliced(sliced(*unrounded, 1, first, count), 0, begin, end - begin) : stored;
+  write_rows(*square_sums(x).node(), row, partials.square_sums);
+  write_rows(*weights.mixes(inputs.bf16_split ? stored : x).node(), row, partials.mixes);
 }
 
 // comb as [tokens * 4, 4]. An error of r does not change the mean of a row, because each row of
@@ -225,14 +159,26 @@ MhcPrePartials mhc_pre_partials(const MhcPre& inputs, const Numerics& numerics) 
   const std::int64_t tokens = inputs.residual.tokens;
   const auto form = inputs.bf16_split ? WeightForm::two_bf16 : WeightForm::product_format;
   const auto streams = inputs.scaled_streams ? StreamForm::scaled : StreamForm::stored;
-  const MixWeights weights(inputs.fn, kMixes, inputs.depth(), numerics, form, streams);
+  std::vector<MixWeights> weights;
+  for (int split = 0; split < inputs.splits; ++split) {
+    weights.emplace_back(
+        inputs.fn, kMixes, inputs.depth(), part_begin(inputs.depth(), inputs.splits, split),
+        part_begin(inputs.depth(), inputs.splits, split + 1), numerics, form, streams);
+  }
+  std::optional<Tracked> unrounded;
+  if (inputs.unrounded) {
+    unrounded = with_errors(Tracked(inputs.unrounded->value, {tokens, inputs.depth()}, numerics),
+                            *inputs.unrounded);
+  }
   MhcPrePartials partials = empty_partials(inputs);
   if (inputs.bf16_split || numerics.product != Format::f32)
     partials.mixes.shift.resize(partials.mixes.value.size());
-  parallel_for((tokens + kTile - 1) / kTile, 1, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t tile = begin; tile < end; ++tile) {
-      write_partials(inputs, weights, tile * kTile, std::min(tokens, (tile + 1) * kTile), numerics,
-                     partials);
+  const std::int64_t tiles = (tokens + kTile - 1) / kTile;
+  parallel_for(tiles * inputs.splits, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::int64_t tile = i / inputs.splits * kTile, split = i % inputs.splits;
+      write_partials(inputs, weights[static_cast<std::size_t>(split)], unrounded, tile,
+                     std::min(tokens, tile + kTile), static_cast<int>(split), numerics, partials);
     }
   });
   return partials;

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Products of a token's streams with the mixing weights of the hyper-connection ops, and the errors
-// of their sums in the declared numerics.
+// Products of streams with the mixing weights of the hyper-connection ops.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
-#include "reference/hyper_connection/hyper_connection.h"
+#include "reference/tracked/tracked.h"
 
 namespace plumb::reference {
 
@@ -15,44 +14,38 @@ namespace plumb::reference {
 // bf16 numbers, bf16(fn) and bf16 of the remainder.
 enum class WeightForm { product_format, two_bf16 };
 
-// Operand that a product uses for the streams: the stored bf16 numbers, or these times a factor of
-// the token, rounded to fp32 and then to the declared product format.
+// Operand that a product uses for the streams: the stored numbers, or these times a factor of the
+// token, rounded to fp32 and then to the declared product format.
 enum class StreamForm { stored, scaled };
 
-// fp32 weights [columns, depth] and their roundings to the declared product format. `columns` is a
-// multiple of 4.
+// fp32 weights of `columns` mixes for elements [begin, end) of a token.
 class MixWeights {
  public:
-  MixWeights(const float* fn, int columns, std::int64_t depth, const Numerics& numerics,
-             WeightForm form = WeightForm::product_format, StreamForm streams = StreamForm::stored);
-  // sum_k x_k fn[c,k] over k in [begin, end), for each column c.
-  std::vector<Uncertain> mixes(const std::vector<double>& x, std::int64_t begin,
-                               std::int64_t end) const;
-  // The mixes of `count` tokens.
-  std::vector<std::vector<Uncertain>> mixes(const std::vector<double>* tokens, std::int64_t count,
-                                            std::int64_t begin, std::int64_t end) const;
-  int columns() const { return columns_; }
-  std::int64_t depth() const { return depth_; }
-  // sum_k |x_k fn[c,k]| over all k.
-  std::vector<double> magnitudes(const std::vector<double>& x) const;
+  // `fn`: [columns, depth]
+  MixWeights(const float* fn, int columns, std::int64_t depth, std::int64_t begin, std::int64_t end,
+             const Numerics& numerics, WeightForm form = WeightForm::product_format,
+             StreamForm streams = StreamForm::stored);
+  // x [tokens, end - begin] times the weights: [tokens, columns].
+  Tracked mixes(const Tracked& x) const;
+  // Sums over k of function(x_k) function(fn[c,k]), of the same shape, for `rows` tokens.
+  std::vector<double> sums_of(std::int64_t rows, const std::vector<double>& x,
+                              double (*function)(double)) const;
 
  private:
-  void add_operand_roundings(const std::vector<double>& x, std::int64_t begin, std::int64_t end,
-                             std::vector<Uncertain>& result) const;
-  std::size_t at(int column, std::int64_t k) const;
+  // A weight that lies on a tie and may be rounded either way.
+  struct Tie {
+    std::int64_t k;
+    int column;
+    double half;  // half a unit
+  };
+  Estimate operand_errors(const Tracked& x, const Tracked& mixes) const;
 
   int columns_;
-  std::int64_t depth_;
-  Numerics numerics_;
+  Numerics how_;
   WeightForm form_;
   StreamForm streams_;
-  std::vector<double> exact_;  // [columns / 4, depth, 4]
-  std::vector<float>
-      // Operand of the product minus exact_; empty if the format holds each weight exactly.
-      rounding_;
-  // For weights that are ties and may be rounded either way: half a unit; else 0. Empty if no
-  // weight is a tie.
-  std::vector<float> doubt_;
+  std::vector<Tie> ties_;
+  Tracked weights_;  // [end - begin, columns]
 };
 
 }  // namespace plumb::reference

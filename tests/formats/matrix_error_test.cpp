@@ -92,6 +92,18 @@ float unit_sum(const Operands& operands, const Numerics& numerics) {
   return sums[0];
 }
 
+MatrixError matrix_sum_error(std::int64_t terms, const TermSums& sums, int product_bits,
+                             const Numerics& numerics) {
+  if (!(sums.squares > 0)) return {};
+  const SumErrorFactors factors =
+      matrix_error_factors(terms, matrix_terms(terms, sums, product_bits, numerics), numerics);
+  MatrixError error;
+  error.bias = factors.bias * std::abs(sums.sum);
+  error.sigma = std::sqrt(factors.of_squares * sums.squares + factors.of_total * square(sums.sum));
+  error.worst = factors.of_magnitudes * sums.magnitudes;
+  return error;
+}
+
 // A row of sums with their estimates.
 struct Row {
   Estimate expected;
