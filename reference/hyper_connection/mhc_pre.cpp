@@ -117,6 +117,29 @@ void write_comb(const SinkhornResult& comb, const Matrix4& value, double relativ
   }
 }
 
+// False if a square sum of the token is past fp32's range: its logits may then be anything.
+bool has_limited_logits(const TrackedNode& logits, std::int64_t token) {
+  const auto first = static_cast<std::size_t>(token * kMixes + kComb);
+  for (std::size_t i = first; i < first + kCombEntries; ++i) {
+    if (!std::isfinite(logits.most(i))) return false;
+    for (const ErrorSource& source : logits.sources) {
+      if (!std::isfinite(square(source.effect[i]))) return false;
+    }
+  }
+  return true;
+}
+
+// Stores a token's comb if its logits may be anything: each entry is a number up to 1.
+void write_any_comb(const Matrix4& value, std::int64_t token, Estimate& out) {
+  constexpr double kMost = 1 + 4 * kUnitF32;
+  for (int i = 0; i < kCombEntries; ++i) {
+    write({.value = value[i], .variance = kMost, .worst = kMost}, token * kCombEntries + i, out);
+  }
+  for (std::int64_t row = token * kStreams; row < (token + 1) * kStreams; ++row) {
+    out.row_mean_sigma[row] = out.row_systematic[row] = kMost;
+  }
+}
+
 // Partial sums of tokens [begin, end) for one split. `unrounded`: streams that the sums use if they
 // are not the stored ones.
 void write_partials(const MhcPre& inputs, const MixWeights& weights,
@@ -142,6 +165,10 @@ Estimate mixed_streams(const MhcPre& inputs, const MixLogits& all, const Numeric
   if (!logits.centres.empty()) comb.shift.resize(comb.value.size());
   parallel_for(inputs.residual.tokens, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t token = begin; token < end; ++token) {
+      if (!has_limited_logits(logits, token)) {
+        write_any_comb(unshifted(inputs, logits, token), token, comb);
+        continue;
+      }
       const SinkhornResult mixed = mix_streams(inputs, logits, token, numerics);
       const double biased =
           all.mixes.node()->one_sided(static_cast<std::size_t>(token * kMixes)) *
