@@ -51,17 +51,16 @@ class BackgroundWriter:
         self._thread.start()
 
     def submit(self, step: EndedStep) -> None:
-        """Adds a step. Raises an error of an earlier step."""
-        self._steps.append(step)  # without the lock: a deque's append is atomic, and the device is idle now
+        """Adds a step. After a step with replays the device is idle, so the rest is left to `device_is_busy`."""
+        self._steps.append(step)  # without the lock: a deque's append is atomic
         if not step.has_replays():
             with self._changed:
                 self._free_to_write = len(self._steps)
                 self._changed.notify_all()
-        if self._bytes() > self._memory:
-            self._wait_until_few(self._memory)
-        self._raise()
+            self._limit()
 
     def device_is_busy(self) -> None:
+        """Frees copied steps to be written. Waits if too many bytes wait, and raises an error of an earlier step."""
         if len(self._steps) > self._free_to_write:
             with self._changed:
                 copied = self._free_to_write
@@ -70,6 +69,7 @@ class BackgroundWriter:
                 if copied > self._free_to_write:
                     self._free_to_write = copied
                     self._changed.notify_all()
+        self._limit()
 
     def flush(self) -> None:
         self._wait_until_few(-1)
@@ -84,6 +84,11 @@ class BackgroundWriter:
                 self._changed.notify_all()
             self._thread.join()
             sys.setswitchinterval(self._switch)
+
+    def _limit(self) -> None:
+        if self._bytes() > self._memory:
+            self._wait_until_few(self._memory)
+        self._raise()
 
     def _bytes(self) -> int:
         return sum(one.bytes for one in tuple(self._steps))

@@ -87,7 +87,8 @@ class CapturedGraph:
         self.arena, self._indexes = graphs.side, graphs.indexes  # live as long as the graph, whose nodes write there
         self.start = self.end = self.arena.used
         self.calls: list[CapturedCall] = []
-        self.read_at_replays: list[CapturedTensor] = []
+        self.read_before_launches: list[CapturedTensor] = []  # torch tensors: the replay may change them
+        self.read_after_launches: list[CapturedTensor] = []  # of the host: the device works meanwhile
         self.replays = 0
         self.rows: dict[int, Any] = {}  # index tensors by total number of rows
         self.rows_of_step = -1  # step for which they hold row numbers
@@ -97,15 +98,17 @@ class CapturedGraph:
         """Adds a node that copies this tensor."""
         if callable(value) or (isinstance(value, Described) and callable(value.tensor)):
             wanted = resolved(value)
-            self.read_at_replays.append(CapturedTensor(layout_of(wanted), is_constant(wanted), current=value, total=self._cut(total)))
-            return self.read_at_replays[-1]
+            made = CapturedTensor(layout_of(wanted), is_constant(wanted), current=value, total=self._cut(total))
+            of_host = not is_torch(wanted.tensor) and not self._device.owns(wanted.tensor)
+            (self.read_after_launches if of_host else self.read_before_launches).append(made)
+            return made
         wanted = resolved(value)
         made = CapturedTensor(layout_of(wanted), is_constant(wanted), blocks=wanted.blocks)
         if not self._device.owns(wanted.tensor):
             made.stored = describe_tensor(wanted, False)
         elif is_torch(wanted.tensor) and type(wanted.tensor).__name__ == "Parameter":
             made.current = wanted
-            self.read_at_replays.append(made)
+            self.read_before_launches.append(made)
         else:
             made.total = self._cut(total)
             self._copy(made, wanted)
@@ -176,10 +179,9 @@ class Replay:
         self._graph, self._device, self.number = graph, graph.owner.device, graph.replays
         self.rows = {total: graph.sampler.numbers(total) for total in graph.rows}
         self._read: dict[Any, dict[str, Any]] = {}
-        self._scalars = [{name: value() for name, value in call.scalars.items()} for call in graph.calls]
-        for tensor in graph.read_at_replays:
+        for tensor in graph.read_before_launches:
             self._read_current(tensor, step)
-        graph.read_at_replays = [tensor for tensor in graph.read_at_replays if tensor.kept is None]
+        graph.read_before_launches = [tensor for tensor in graph.read_before_launches if tensor.kept is None]
         self._blocks = {key: self._numbers_of(chosen) for key, chosen in graph.blocks.items()}
         indexes = [
             (chosen.index, numbers + [numbers[0]] * (chosen.at_most - len(numbers)))
@@ -209,8 +211,11 @@ class Replay:
         graph.rows_of_step = graph.sampler.step + steps_ahead
         return [(index, graph.sampler.numbers(total, steps_ahead=steps_ahead)) for total, index in graph.rows.items()]
 
-    def prepare_next(self) -> None:
-        """Sends the row numbers of the next step after this replay. Before the next replay this would delay the engine."""
+    def launched(self, step: Step) -> None:
+        """Reads values of the host, and sends the row numbers of the next step. Before a launch this would delay the engine."""
+        self._scalars = [{name: value() for name, value in call.scalars.items()} for call in self._graph.calls]
+        for tensor in self._graph.read_after_launches:
+            self._read_current(tensor, step)
         if self._graph.rows:
             self._sent.append(self._device.write_indexes(self._indexes_of_rows(1)))
 
@@ -317,7 +322,7 @@ class GraphCalls:
             replay = Replay(captured, step)
             result = original(graph)
             self._send_earlier_replays()
-            replay.prepare_next()
+            replay.launched(step)
             step.add_replay(replay, replay.fetch())
             self._not_sent.append(replay)
             captured.replays += 1

@@ -32,7 +32,6 @@ class RowSampler:
 
     def next_step(self) -> None:
         self.step += 1
-        self._chosen = {key: numbers for key, numbers in self._chosen.items() if key[0] >= self.step}
 
     def numbers(self, total: int, *, steps_ahead: int = 0) -> list[int]:
         """Ascending row numbers: the first, the last, and random ones between them."""
@@ -40,6 +39,7 @@ class RowSampler:
             return list(range(total))
         key = self.step + steps_ahead, total
         if key not in self._chosen:
+            self._chosen = {known: numbers for known, numbers in self._chosen.items() if known[0] >= self.step}
             between = self._random.choice(total - 2, self.rows - 2, replace=False) + 1
             self._chosen[key] = [0, *sorted(map(int, between)), total - 1]
         return self._chosen[key]

@@ -347,6 +347,12 @@ class Writer(unittest.TestCase):
         self.submit("two", 4)
         self.assertEqual(self.log, [])
         self.submit("three", 1)
+        self.writer.device_is_busy()
+        self.assertEqual(self.log[:1], ["one"])
+
+    def test_the_engine_waits_for_memory_after_eager_steps_too(self):
+        self.submit("one", 6)
+        self.submit("two", 5, replays=False)
         self.assertEqual(self.log[:1], ["one"])
 
     def test_an_error_is_raised_once_in_the_thread_of_the_engine(self):
