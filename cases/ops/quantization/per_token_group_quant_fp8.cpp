@@ -130,6 +130,23 @@ class PerTokenGroupQuantProblem final : public TableProblem<P> {
     return ranges;
   }
 
+  // Filler that may be anything counts as 0: a kernel may leave these bytes as they are.
+  std::optional<HostTensor> canonical(const TensorSet& tensors, const TensorSpec& spec,
+                                      const plumb_numerics&) const override {
+    const std::int64_t in_last = groups() % 4;
+    if (spec.name != "scales" || !packed() || in_last == 0 || p_.filler != PLUMB_FILLER_ANY) {
+      return std::nullopt;
+    }
+    HostTensor scales = tensors.at("scales");
+    const auto kept = static_cast<std::int32_t>((1U << 8 * in_last) - 1);
+    for (std::int64_t token = 0; token < p_.tokens; ++token) {
+      const std::int64_t word = groups() / 4;
+      (by_column_ ? scales.row<std::int32_t>(word)[token]
+                  : scales.row<std::int32_t>(token)[word]) &= kept;
+    }
+    return scales;
+  }
+
   double cost() const override { return quant_cost(p_.tokens * groups(), p_.tokens * p_.columns); }
   double reference_cost() const override {
     return 60.0 * static_cast<double>(p_.tokens * p_.columns);
