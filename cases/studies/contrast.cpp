@@ -247,18 +247,24 @@ class Contrasted {
   // its own value.
   void compare(const ContrastCondition& condition) {
     const std::string own = part_of(base_, condition.part);
-    std::vector<std::string> passing, failing{own}, others;
-    for (const std::string& value : values_of(condition)) {
+    const std::vector<std::string> values = values_of(condition);
+    std::vector<std::string> passing, others;
+    for (const std::string& value : values) {
       if (value == own) continue;
       const Point point = with(condition, value);
       if (at(point).verdict == ContrastVerdict::fails) others.push_back(value);
       if (always(point, ContrastVerdict::passes, kLeastPassingRuns)) passing.push_back(value);
     }
     if (passing.empty()) return;
+    std::vector<std::string> failing{own};
     for (const std::string& value : others) {
       const Point point = with(condition, value);
       if (always(point, ContrastVerdict::fails, kLeastPassingRuns)) failing.push_back(value);
     }
+    // In one order, so that cases that fail alike have the same line.
+    std::ranges::sort(failing, {}, [&](const std::string& value) {
+      return std::ranges::find(values, value) - values.begin();
+    });
     found_.lines.push_back(fmt::format("fails with {} {}, passes with {} {}",
                                        fmt::join(failing, " and "), condition.noun,
                                        fmt::join(passing, " and "), condition.noun));
