@@ -35,6 +35,12 @@ void put_at_once(std::string_view text) {
   if (std::fflush(stdout) != 0 && put_error == 0) put_error = errno;
 }
 
+void print_error(std::string_view line) {
+  put_at_once("");
+  // A full or closed standard error must not change the exit code.
+  std::fputs(fmt::format("plumb: {}\n", line).c_str(), stderr);
+}
+
 void finish_output() {
   const bool failed_before = std::ferror(stdout) != 0;
   const bool flushed = std::fflush(stdout) == 0;

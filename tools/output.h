@@ -24,6 +24,10 @@ void put_format(fmt::format_string<Values...> text, Values&&... values) {
 // As put, and flushes, for text that a reader waits for.
 void put_at_once(std::string_view text);
 
+// Prints "plumb: " and the line to standard error. If both outputs go to one file, the line comes
+// behind the text that was put before it.
+void print_error(std::string_view line);
+
 // Throws std::runtime_error if text of this process did not reach standard output. A reader that
 // closed the pipe (| head) wanted no more, and is no error.
 void finish_output();

@@ -35,8 +35,7 @@ bool is_bisecting(int count, char** arguments) {
 enum class Trouble { usage, cannot_say };
 
 int complain(const std::string& what, Trouble trouble, bool bisecting) {
-  // A full or closed stderr must not change the exit code.
-  std::fputs(("plumb: " + plumb::device::plain_line(what) + "\n").c_str(), stderr);
+  plumb::tools::print_error(plumb::device::plain_line(what));
   if (!bisecting) return 2;
   return trouble == Trouble::usage ? 128 : 125;
 }

@@ -73,7 +73,7 @@ int jobs_of(const RunArguments& arguments, const SelectedAny& selected, int core
 int coverage_code(const std::vector<Finished>& all, int least) {
   const std::vector<std::string> thin = thin_coverage(all, least);
   for (const std::string& cell : thin) {
-    fmt::print(stderr, "plumb: fewer than {} cases with a compared element: {}\n", least, cell);
+    print_error(fmt::format("fewer than {} cases with a compared element: {}", least, cell));
   }
   return thin.empty() ? 0 : 1;
 }
@@ -127,7 +127,7 @@ void print_results(const std::vector<Task>& tasks, const RunRecord& run,
   if (!run.interruption) return;
   const std::string line = text_of(*run.interruption, run.all.size());
   put(line + "\n");
-  std::fputs(("plumb: " + line + "\n").c_str(), stderr);
+  print_error(line);
 }
 
 void write_reports(const RunRecord& run, const RunArguments& arguments, RunReport report) {

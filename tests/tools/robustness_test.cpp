@@ -69,6 +69,16 @@ TEST_F(Robustness, ACrashIsAFailureEvenIfASecondRunPasses) {
   }
 }
 
+// Standard output is buffered, so an error line could land in the middle of an earlier line.
+TEST_F(Robustness, AnErrorIsALineOfItsOwnIfBothOutputsAreOneFile) {
+  const std::string plugin = std::string(PLUMB_TEST_PLUGINS) + "/launches_ignores_weight.so";
+  const auto ended =
+      shell_run("exec > both 2>&1",
+                "--plugin " + plugin + " --platform sim-sm90 --op rms_norm -x --jobs 1 --json ''");
+  EXPECT_EQ(ended.code, 1);
+  EXPECT_SAYS(contents(path("both")), "\nplumb: stopped after 1 failure");
+}
+
 TEST_F(Robustness, AForkDoesNotShiftTheAnswersOfLaterCases) {
   const Finished finished = run(plugin_run(
       "forks", {"--jobs", "1", "--case", "rms_norm/hidden_1/eager", "--case",

@@ -97,7 +97,7 @@ int run_search(const BisectSearchArguments& arguments, const bisect::Journal& jo
   } catch (const bisect::Undecided& undecided) {
     report = {{"schema", 1}, {"undecided", undecided.what()}};
     code = 1;
-    fmt::print(stderr, "plumb: {}\n", device::plain_line(undecided.what()));
+    print_error(device::plain_line(undecided.what()));
   } catch (const bisect::Interrupted& interrupted) {
     const bool kept = !journal.path().empty();
     throw std::runtime_error(fmt::format("{}; {}", interrupted.what(),

@@ -234,7 +234,7 @@ void write_repro(const std::string& path, const TraceJudgement& judgement) {
     if (answer.why_not.empty()) return write_file(path, answer.text);
     why = fmt::format("call {}: {}", call_id(*wrong), answer.why_not);
   }
-  fmt::print(stderr, "plumb: --repro wrote nothing: {}\n", why);
+  print_error(fmt::format("--repro wrote nothing: {}", why));
 }
 
 void add_profiles_of(const std::vector<std::string>& paths) {
