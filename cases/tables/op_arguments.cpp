@@ -107,9 +107,11 @@ std::string arguments_page() {
       "# Arguments of the operations\n\n"
       "Made by `plumb list --arguments` from the tables of the operations. Tensors and reals have "
       "the\n"
-      "names of the C struct; integers and words are what a row of a case file sets. Python takes "
-      "all\n"
-      "of them by these names ([python.md](../python.md)).\n";
+      "names of the C struct; integers and words are what a row of a case file sets. In Python, "
+      "`judge`\n"
+      "and `reference` take all of them by these names, and a function of `@kernel` takes the "
+      "members of\n"
+      "the C struct ([python.md](../python.md)).\n";
   for (const OpDefinition& op : all_ops()) {
     page += fmt::format("\n## {}\n\n{}.\n\n| argument | kind | type | shape or range | meaning |\n",
                         op.name, op.summary);

@@ -2,8 +2,8 @@
  *
  * The C ABI of plumb's operations: one plain parameter struct per op (ops/<family>.h), the same
  * for plumb's own kernels and for those of plug-ins. A launcher enqueues its work on `stream`
- * and returns at once. It neither allocates nor synchronises, so every call can be captured into
- * a graph.
+ * and returns at once. It does not synchronise, and allocates only with plumb_host's `allocate`,
+ * so every call can be captured into a graph.
  *
  * Growth. A structure begins with its size in bytes as known to its maker, and grows only at its
  * end. If a new member is 0, the structure means the same as without it. The structures without
