@@ -51,9 +51,10 @@ MatrixTerms matrix_dot_terms(const double* q, const double* k, std::int64_t dims
   const auto n = static_cast<double>(dims);
   const double m = std::ceil(n / unit.step);
   // + 1: a sum that crosses a power of two is rounded once more.
+  const double share = std::min(1.0, (cut + 1) / n);
   return {.rounding = unit.kept < unit.bits ? 1 / std::sqrt(m) : std::min(1.0, (steps + 1) / m),
-          .cut = std::min(1.0, (cut + 1) / n),
-          .one_sign = std::max(1.0, std::abs(signs)) / std::max(1.0, cut)};
+          .cut = share,
+          .net = share * std::max(1.0, std::abs(signs)) / std::max(1.0, cut)};
 }
 
 SumErrorFactors dot_error_factors(double rounded_share, std::int64_t dims, const Numerics& numerics,

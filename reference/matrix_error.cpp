@@ -37,7 +37,8 @@ MatrixUnit matrix_unit(const Numerics& numerics) {
 // sum. In random order the partial sums add up to (m + 1) / 2 S, with a variance of Q (m^2 - 1) /
 // 12. If large terms come first, the partial sums are near S from the beginning and add up to m S,
 // so the bias allows m S. A product loses up to one last place of the largest number of its
-// instruction.
+// instruction, which is a product or the partial sum in front of it. The squares of the m partial
+// sums in front of the instructions add up to S^2 less than those behind.
 SumErrorFactors matrix_error_factors(std::int64_t terms, const MatrixTerms& known,
                                      const Numerics& numerics) {
   if (terms < 1) return {};
@@ -50,18 +51,20 @@ SumErrorFactors matrix_error_factors(std::int64_t terms, const MatrixTerms& know
   const double sum_place = std::ldexp(1.0, 1 - unit.bits), place = std::ldexp(1.0, -unit.kept);
   const double total = (m + 1) * (2 * m + 1) / (6 * m), bridge = (square(m) - 1) / (6 * m);
   const double sums_of_total = total / chains, sums_of_squares = bridge + total * (1 - 1 / chains);
+  const double in_front_of_total = (total - 1) / chains;
+  const double in_front_of_squares = bridge + (total - 1) * (1 - 1 / chains);
 
   const double of_sum = kMeanSquarePlace * known.rounding * square(sum_place) / 12;
   // Terms have both signs, so the whole mean square loss of a term counts as variance: 1/4 of a
   // squared place. It would be 1/3 if products had many bits below the place, but they have few.
   const double of_terms = kMeanSquarePlace * known.cut * (together + 1) * square(place) / 4;
-  const double mean = kMeanPlace * (known.rounding * sum_place / 2 +
-                                    known.cut * known.one_sign * together * place * 0.4);
+  const double mean =
+      kMeanPlace * (known.rounding * sum_place / 2 + known.net * together * place * 0.4);
   const double levels = std::ceil(std::log2(chains));
   const double joining = square(kUnitF32) / 3 * levels;
-  return {.of_squares = of_sum * sums_of_squares + of_terms * (sums_of_squares + kLargest) +
+  return {.of_squares = of_sum * sums_of_squares + of_terms * (in_front_of_squares + kLargest) +
                         square(mean) * (square(m) - 1) / 12 + joining,
-          .of_total = (of_sum + of_terms) * sums_of_total + joining,
+          .of_total = of_sum * sums_of_total + of_terms * in_front_of_total + joining,
           .of_magnitudes = m * ((together + 1) * place + sum_place) + kUnitF32 * levels,
           .bias = mean * m};
 }
@@ -94,7 +97,7 @@ MatrixTerms matrix_terms(std::int64_t terms, const TermSums& sums, int product_b
   known.cut = share(unit.kept + 1 - product_bits, 1);
   const double size = std::max(std::abs(sums.sum), std::sqrt(sums.squares));
   const double one_sign = std::min(1.0, size / sums.magnitudes);
-  known.one_sign = one_sign * std::max(known.cut / 2, square(one_sign));
+  known.net = known.cut * one_sign * std::max(known.cut / 2, square(one_sign));
   return known;
 }
 

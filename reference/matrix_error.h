@@ -33,7 +33,7 @@ struct TermSums {
 struct MatrixTerms {
   double rounding = 1;  // share of the instructions whose sum loses bits
   double cut = 1;       // share of the products that lose bits
-  double one_sign = 1;  // |positive - negative| / number of the products that lose bits
+  double net = 1;       // |share of those that are positive - share of those that are negative|
 };
 // Estimates the shares. `product_bits`: length of the products' significands.
 MatrixTerms matrix_terms(std::int64_t terms, const TermSums& sums, int product_bits,

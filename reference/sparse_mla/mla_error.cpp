@@ -106,14 +106,14 @@ SumErrorFactors MlaErrorModel::dot_factors(const KeyMatrix& keys, const MlaAtten
 SumErrorFactors MlaErrorModel::matrix_dot_factors(const KeyMatrix& keys,
                                                   const MlaAttention& attention,
                                                   Eigen::Index head) const {
-  MatrixTerms most{.rounding = 0, .cut = 0, .one_sign = 0};
+  MatrixTerms most{.rounding = 0, .cut = 0, .net = 0};
   for (Eigen::Index rank = 0; rank < std::min<Eigen::Index>(4, keys.cols()); ++rank) {
     const MatrixTerms terms =
         matrix_dot_terms(attention.queries.col(head).data(), keys.col(noise_.ranked(rank)).data(),
                          keys.rows(), numerics_);
     most.rounding = std::max(most.rounding, terms.rounding);
     most.cut = std::max(most.cut, terms.cut);
-    most.one_sign = std::max(most.one_sign, terms.one_sign);
+    most.net = std::max(most.net, terms.net);
   }
   return matrix_error_factors(keys.rows(), most, numerics_);
 }

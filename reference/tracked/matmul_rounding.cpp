@@ -24,6 +24,12 @@ double place_value(int exponent) {
   return std::bit_cast<double>(static_cast<std::uint64_t>(field) << 52);
 }
 
+int longest_of(const std::vector<LineBits>& lines) {
+  int longest = 0;
+  for (const LineBits& line : lines) longest = std::max(longest, line.longest());
+  return longest;
+}
+
 // std::ilogb of a finite number other than 0.
 int exponent_of(double x) {
   return static_cast<int>(std::bit_cast<std::uint64_t>(x) >> 52 & 2047) + kLowestExponent;
@@ -53,7 +59,7 @@ void limit_losses_of_others(const TermSums& sums, double n, const MatrixUnit& un
   known.cut = std::min(known.cut, kWhole * others / (n * place_value(-unit.kept) * most));
   const double net = std::max(total - least, most - total);
   const double one_sign = net / std::max(others + least - most, net);
-  known.one_sign = std::min(known.one_sign, std::max(one_sign, 1 / std::sqrt(n)));
+  known.net = std::min(known.net, known.cut * std::max(one_sign, 1 / std::sqrt(n)));
 }
 
 // A unit does not normalise subnormal operands: a product with one counts with an exponent above
@@ -65,6 +71,15 @@ double size_of_subnormal(const LineBits& a, const LineBits& b, const MatrixUnit&
                : 0;
   };
   return std::max(with(a, b), with(b, a));
+}
+
+// What a term or a sum loses is proportional to the partial sum at its place, and partial sums are
+// large in some orders. sigma is the one of the mean order; this is its factor. Units that align
+// terms to the place of the sum lose a part of nearly every term, so orders matter more for them,
+// and most if there are two or three instructions: then one partial sum decides.
+double unlucky_order(const MatrixUnit& unit, double instructions) {
+  if (unit.kept >= unit.bits || instructions == 1) return 1.3;
+  return instructions < 4 ? 2.6 : 2;
 }
 
 }  // namespace
@@ -122,18 +137,17 @@ UnitErrorFactors::UnitErrorFactors(std::int64_t terms, const Numerics& how)
     : none_(matrix_error_factors(terms, {0, 0, 0}, how)),
       by_rounding_(matrix_error_factors(terms, {1, 0, 0}, how)),
       by_cut_(matrix_error_factors(terms, {0, 1, 0}, how)) {
-  const SumErrorFactors one_sign = matrix_error_factors(terms, {0, 1, 1}, how);
-  by_squared_bias_ = (one_sign.of_squares - by_cut_.of_squares) / square(one_sign.bias);
+  const SumErrorFactors net = matrix_error_factors(terms, {0, 0, 1}, how);
+  by_net_ = net.bias;
+  by_squared_bias_ = (net.of_squares - none_.of_squares) / square(net.bias);
   by_rounding_.of_squares -= none_.of_squares + by_squared_bias_ * square(by_rounding_.bias);
   by_rounding_.of_total -= none_.of_total;
   by_cut_.of_squares -= none_.of_squares;
   by_cut_.of_total -= none_.of_total;
-  by_cut_.bias = one_sign.bias;
 }
 
 SumErrorFactors UnitErrorFactors::of(const MatrixTerms& known) const {
-  const double bias =
-      known.rounding * by_rounding_.bias + known.cut * known.one_sign * by_cut_.bias;
+  const double bias = known.rounding * by_rounding_.bias + known.net * by_net_;
   return {.of_squares = none_.of_squares + known.rounding * by_rounding_.of_squares +
                         known.cut * by_cut_.of_squares + by_squared_bias_ * square(bias),
           .of_total = none_.of_total + known.rounding * by_rounding_.of_total +
@@ -153,7 +167,10 @@ MatmulRounding::MatmulRounding(std::int64_t terms, const Numerics& how, TermOrde
   if (how.unit != SumUnit::fp32) {
     unit_ = matrix_unit(how);
     of_unit_ = UnitErrorFactors(terms, how);
+    instructions_ = std::ceil(static_cast<double>(terms) / unit_.step);
+    unlucky_ = unlucky_order(unit_, instructions_);
     place_ = std::ldexp(1.0, -std::min(unit_.kept, unit_.bits - 1));
+    set_shares();
     return;
   }
   place_exponent_ = exponent_of(2 * place_);
@@ -183,11 +200,16 @@ void MatmulRounding::set_shares() {
   for (const LineBits& row : rows_) {
     for (int place = end_row; place-- > first_row;) shares_.push_back(row.share_at(place));
   }
+  const int longest = longest_of(rows_) + longest_of(columns_);
   for (const LineBits& column : columns_) {
-    float below = 0;
+    float below = 0, far_below = 0;
     for (int place = first_below_; place < first_below_ + width_below_; ++place) {
-      below_.push_back(below);
+      below_.push_back(below + far_below);
       below += column.share_at(place);
+      if (how_.unit == SumUnit::fp32) continue;
+      const float whole = column.share_at(place - longest);
+      below -= whole;
+      far_below = (far_below + whole) / 2;
     }
   }
 }
@@ -211,8 +233,9 @@ MatrixError MatmulRounding::of(std::size_t row, std::size_t column, const TermSu
   const double subnormal = how_.unit == SumUnit::fp32 ? 0 : size_of_subnormal(a, b, unit_);
   // Every partial sum is a multiple of this place and has few enough bits, so nothing is rounded.
   if (!(std::max(magnitudes, subnormal) * place_ > place_value(a.finest() + b.finest()))) return {};
-  MatrixError error = how_.unit == SumUnit::fp32 ? of_fp32(row, column, sums, magnitudes)
-                                                 : of_unit(a, b, sums, magnitudes, subnormal);
+  MatrixError error = how_.unit == SumUnit::fp32
+                          ? of_fp32(row, column, sums, magnitudes)
+                          : of_unit(row, column, sums, magnitudes, subnormal);
   const auto n = static_cast<double>(terms_);
   constexpr double kTiny = 0x1p-90;  // products may be flushed to zero
   if (magnitudes < n * kTiny) {
@@ -264,30 +287,49 @@ void MatmulRounding::add_losses_to(double size, const TermSums& sums, MatrixErro
   error.worst += place * additions;
 }
 
-MatrixError MatmulRounding::of_unit(const LineBits& a, const LineBits& b, const TermSums& sums,
+// Shares of the products that lose bits, from the positions of their bits. In random order the mean
+// square partial sum in front of an instruction is S^2 (m - 1) (2 m - 1) / 6 m^2 + Q (m^2 - 1) / 6
+// m^2, see matrix_error.cpp. Products that are just above its place are lost where a partial sum is
+// larger. A sorted sum is near its end from the beginning, so the bias takes the place of the whole
+// sum.
+MatrixTerms MatmulRounding::terms_of_unit(std::size_t row, std::size_t column,
+                                          const TermSums& sums) const {
+  constexpr double kLargest = 0.5;  // as in matrix_error.cpp
+  constexpr double kLarge = 1.5;
+  const double m = instructions_, size = std::max(std::abs(sums.sum), std::sqrt(sums.squares));
+  MatrixTerms known =
+      matrix_terms(terms_, sums, rows_[row].longest() + columns_[column].longest(), how_);
+  if (!(size < kInfinity)) return known;
+  const double in_front = square(sums.sum) * (m - 1) * (2 * m - 1) / (6 * square(m)) +
+                          sums.squares * ((square(m) - 1) / (6 * square(m)) + kLargest / m);
+  const auto lost_at = [&](double sum) {
+    return double{share_below(exponent_of(sum) - unit_.kept, row, column)};
+  };
+  known.cut = lost_at(kLarge * std::sqrt(in_front));
+  const double lost = lost_at(size), one_sign = std::min(1.0, size / sums.magnitudes);
+  known.net = lost * one_sign * std::max(lost / 2, square(one_sign));
+  return known;
+}
+
+MatrixError MatmulRounding::of_unit(std::size_t row, std::size_t column, const TermSums& sums,
                                     double magnitudes, double subnormal) const {
   if (!(sums.squares > 0)) {
     const double worst = of_unit_.of({}).of_magnitudes * magnitudes;
     return {worst * kUniformSigma, 0, worst};
   }
   const auto n = static_cast<double>(terms_);
-  MatrixTerms known = matrix_terms(terms_, sums, a.longest() + b.longest(), how_);
-  const bool few_bits = unit_.bits < 20;
-  if (few_bits) {
-    limit_losses_of_others(sums, n, unit_, std::max(a.highest(), b.highest()), known);
+  MatrixTerms known = terms_of_unit(row, column, sums);
+  if (unit_.bits < 20) {
+    const int highest = std::max(rows_[row].highest(), columns_[column].highest());
+    limit_losses_of_others(sums, n, unit_, highest, known);
   }
   // One loss counts as certain, because 6 sigma of rare events would be less than one loss.
   known.rounding = std::min(1.0, known.rounding + 1 / std::max(1.0, n / unit_.step));
   known.cut = std::min(1.0, known.cut + 1 / n);
   const SumErrorFactors factors = of_unit_.of(known);
   const double bias = factors.bias * std::abs(sums.sum);
-  // The loss of a sum is proportional to its partial sums, which are large in some orders (see
-  // bound.cpp). Without this factor, 3 of 10^7 sums in 24 bits exceeded 6 sigma, by up to 0.3.
-  // Units with few bits lose a part of nearly every product instead: 1 of 10^7 exceeded 6 sigma, by
-  // 0.03.
-  const double unlucky = few_bits ? 1 : 1.7;
   const double variance = factors.of_squares * sums.squares + factors.of_total * square(sums.sum);
-  const double sigma = std::sqrt(unlucky * variance);
+  const double sigma = unlucky_ * std::sqrt(variance);
   MatrixError error{sigma + bias / 6, bias, factors.of_magnitudes * magnitudes};
   // The largest product is at least sums.squares / sums.magnitudes.
   if (subnormal > sums.squares / sums.magnitudes) add_losses_to(subnormal, sums, error);

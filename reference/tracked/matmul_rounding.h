@@ -55,7 +55,7 @@ class UnitErrorFactors {
 
  private:
   SumErrorFactors none_, by_rounding_, by_cut_;
-  double by_squared_bias_ = 0;
+  double by_net_ = 0, by_squared_bias_ = 0;
 };
 
 // Rounding errors of all elements of a matrix product.
@@ -73,11 +73,13 @@ class MatmulRounding {
   void add_losses_to(double size, const TermSums& sums, MatrixError& error) const;
   // `subnormal`: largest size that the unit takes a product with a subnormal operand for; 0: no
   // operand is subnormal.
-  MatrixError of_unit(const LineBits& a, const LineBits& b, const TermSums& sums, double magnitudes,
+  MatrixError of_unit(std::size_t row, std::size_t column, const TermSums& sums, double magnitudes,
                       double subnormal) const;
+  MatrixTerms terms_of_unit(std::size_t row, std::size_t column, const TermSums& sums) const;
   void set_shares();
   // Share of the products whose lowest set bit is below `place`. The bits of row and column are
-  // treated as independent.
+  // treated as independent. In a unit, a product that lies b bits below the place counts as 2^-b
+  // of a product, because it loses no more than itself.
   double share_below(int place, std::size_t row, std::size_t column) const;
 
   std::int64_t terms_;
@@ -92,6 +94,7 @@ class MatmulRounding {
   SumErrorFactors none_round_, by_share_;
   UnitErrorFactors of_unit_;
   MatrixUnit unit_;
+  double instructions_ = 1, unlucky_ = 1;
   double place_;  // lowest bit of a sum, relative to the sum
   int place_exponent_ = 0;
 };

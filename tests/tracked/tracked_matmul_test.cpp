@@ -52,7 +52,7 @@ const std::vector<MatmulUnit>& units() {
   return all;
 }
 
-enum class Spread { normal, positive, outliers, drifting, subnormal };
+enum class Spread { normal, positive, outliers, drifting, subnormal, powers, heavy_tail };
 constexpr Spread kSpreads[] = {Spread::normal, Spread::positive, Spread::outliers,
                                Spread::drifting};
 
@@ -63,6 +63,9 @@ std::vector<double> numbers(const TrackedSizes& sizes, Spread spread, Stored for
     x = spread == Spread::positive ? random.uniform() : random.normal();
     if (spread == Spread::outliers && random.below(64) == 0) x *= 30;
     if (spread == Spread::drifting) x += 0.3;
+    if (spread == Spread::powers)
+      x = std::copysign(std::ldexp(1.0, static_cast<int>(random.below(8)) - 4), x);
+    if (spread == Spread::heavy_tail) x *= std::exp(2 * random.normal());
     if (spread == Spread::subnormal) {
       const std::int64_t exponent = random.below(3) == 0 ? random.below(14) - 8 : -10;
       x = std::ldexp(x, static_cast<int>(exponent));
@@ -195,6 +198,23 @@ TEST(TrackedMatmul, BoundsSumsOfEveryUnitAndNotMuchMore) {
   }
 }
 
+// Most products are far below the largest. Units lose many of them whole, and orders with large
+// terms first lose most. With the share of lost products that normal data have, 13 of 58,000 sums
+// of powers of two and of a heavy tail exceeded their bound, by up to 0.44.
+TEST(TrackedMatmul, BoundsSumsOfManyMagnitudes) {
+  for (const MatmulUnit& unit : units()) {
+    for (const Spread spread : {Spread::powers, Spread::heavy_tail}) {
+      for (const std::int64_t terms : {64, 128, 2048}) {
+        Margin margin = margin_of(PLUMB_MATMUL_CASE(plain), unit, spread, terms,
+                                  terms > 1000 ? 30 : 300, unit.how);
+        margin.expect(unit.name + ", spread " + std::to_string(static_cast<int>(spread)) + ", " +
+                          std::to_string(terms) + " terms",
+                      70);
+      }
+    }
+  }
+}
+
 // A unit does not normalise subnormal operands. Here their products have the largest exponents in
 // many sums. Without an allowance for them, 6 % of the sums of 8 terms exceeded their bound.
 TEST(TrackedMatmul, BoundsSumsOfSubnormalOperands) {
@@ -202,7 +222,7 @@ TEST(TrackedMatmul, BoundsSumsOfSubnormalOperands) {
   for (const std::int64_t terms : {8, 32, 64, 256}) {
     Margin margin =
         margin_of(PLUMB_MATMUL_CASE(plain), fp8, Spread::subnormal, terms, 300, fp8.how);
-    margin.expect("subnormal, " + std::to_string(terms) + " terms", 120);
+    margin.expect("subnormal, " + std::to_string(terms) + " terms", 70);
   }
 }
 
