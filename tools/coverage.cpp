@@ -77,7 +77,7 @@ std::string features_text(const std::vector<Finished>& all) {
 std::vector<std::string> thin_coverage(const std::vector<Finished>& all, int least) {
   Table table = count_cases(all);
   for (const Finished& f : all) {
-    for (const char* scenario : {"eager", "full_graph", "concurrent"}) {
+    for (const char* scenario : {"eager", "full_graph", "concurrent", "queued"}) {
       table.cells[{f.op, scenario}];
     }
   }
@@ -85,8 +85,10 @@ std::vector<std::string> thin_coverage(const std::vector<Finished>& all, int lea
   for (const auto& [key, cells] : table.cells) {
     for (const std::string& platform : table.platforms) {
       const int cases = cell_of(cells, platform);
-      // Few rows have concurrent cases before the full tier, so one case is enough there.
-      if (cases >= (key.second.starts_with("concurrent") ? std::min(least, 1) : least)) continue;
+      // Few rows have concurrent cases before the full tier, and only they have queued ones, so one
+      // case is enough there.
+      const bool few = key.second.starts_with("concurrent") || key.second == "queued";
+      if (cases >= (few ? std::min(least, 1) : least)) continue;
       thin.push_back(fmt::format("{} {} {}: {}", key.first, key.second, platform, cases));
     }
   }

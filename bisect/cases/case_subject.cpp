@@ -31,7 +31,8 @@ int plainness(const cases::AnyCase& which) {
     case Mode::eager: return 0;
     case Mode::full_graph: return 1;
     case Mode::composition: return 2;
-    default: return 2 + one->scenario->runners;
+    case Mode::queued: return 3;
+    default: return 3 + one->scenario->runners;
   }
 }
 

@@ -67,24 +67,6 @@ const device::OpEntry& hog_of(const device::Device& device, const RunOptions& op
   return hog != nullptr ? *hog : own_hog(device);
 }
 
-// A row with far-apart addresses takes, on a real device, all memory that its addresses span: once
-// per runner and once for the work alone. Throws Unsupported if that exceeds three quarters of the
-// device's memory. The last quarter is left for the background load, the kernel's own allocations
-// and other processes.
-void require_memory(Session& alone, std::size_t runners) {
-  const std::size_t there = alone.device().properties().memory_bytes;
-  if (there == 0) return;  // a simulated device has no limit
-  const TensorSet tensors = alone.problem().make_tensors();
-  std::size_t needed = 0;
-  for (const HostTensor& tensor : tensors.all()) {
-    needed += (runners + 1) * device_bytes(tensor);
-  }
-  if (needed <= there / 4 * 3) return;
-  throw Unsupported(fmt::format(
-      "{} runners and the same work run alone need {:.0f} GiB, and the device has {:.0f}", runners,
-      in_gib(needed), in_gib(there)));
-}
-
 class SideBySide {
  public:
   SideBySide(Session& alone, const Scenario& scenario, std::uint64_t seed,
@@ -341,9 +323,23 @@ class SideBySide {
 
 }  // namespace
 
+void require_memory(Session& alone, std::int64_t copies, std::string_view what) {
+  const std::size_t there = alone.device().properties().memory_bytes;
+  if (there == 0) return;  // a simulated device has no limit
+  const TensorSet tensors = alone.problem().make_tensors();
+  std::size_t needed = 0;
+  for (const HostTensor& tensor : tensors.all()) {
+    needed += static_cast<std::size_t>(copies + 1) * device_bytes(tensor);
+  }
+  if (needed <= there / 4 * 3) return;
+  throw Unsupported(
+      fmt::format("{} {} and the same work run alone need {:.0f} GiB, and the device has {:.0f}",
+                  copies, what, in_gib(needed), in_gib(there)));
+}
+
 void run_concurrent(Session& alone, const Scenario& scenario, std::uint64_t seed,
                     const RunOptions& options) {
-  require_memory(alone, static_cast<std::size_t>(scenario.runners));
+  require_memory(alone, scenario.runners, "runners");
   SideBySide(alone, scenario, seed, options).run();
 }
 

@@ -35,6 +35,7 @@ double launches_of(const Scenario& scenario) {
     case Scenario::Mode::full_graph: return 1 + 2 * steps;
     case Scenario::Mode::composition: return 4 * steps;  // fused and plain
     case Scenario::Mode::concurrent: return scenario.runners * (1 + 2 * steps);
+    case Scenario::Mode::queued: return 4 + 2 * steps;
   }
   return 0;
 }
@@ -67,8 +68,8 @@ Point to_point(const std::vector<int>& levels, std::uint64_t seed) {
   return point;
 }
 
-// For concurrent cases: interleave the work of the streams, and use plain kernels. Eager cases
-// already run the checked kernels, at a fraction of the cost.
+// For concurrent and queued cases: interleave the work of the streams, and use plain kernels. Eager
+// cases already run the checked kernels, at a fraction of the cost.
 void let_run_side_by_side(std::vector<Point>& points) {
   for (Point& point : points) {
     point.conditions.policy = device::Policy::interleaved;
@@ -76,13 +77,13 @@ void let_run_side_by_side(std::vector<Point>& points) {
   }
 }
 
-// Share of a tier's budget. Composition and concurrent cases need few points: a fused op's eager
-// case already varies the conditions, and the runners of a concurrent case already differ in
-// inputs.
+// Share of a tier's budget. Composition, concurrent and queued cases need few points: a fused op's
+// eager case already varies the conditions, and runners and queued calls already differ in inputs.
 double share_of_budget(Scenario::Mode mode) {
   switch (mode) {
     case Scenario::Mode::composition: return 1.0 / 4;
-    case Scenario::Mode::concurrent: return 1.0 / 16;
+    case Scenario::Mode::concurrent:
+    case Scenario::Mode::queued: return 1.0 / 16;
     default: return 1;
   }
 }
@@ -186,9 +187,10 @@ std::vector<Point> choose_points(const Case& which, const Problem& problem,
     points.back().conditions.disabled_barriers = options.disabled_barriers;
   }
   put_fills_first(points);
-  const bool concurrent = which.scenario->mode == Scenario::Mode::concurrent;
-  if (concurrent) let_run_side_by_side(points);
-  if (options.foreign && !concurrent) put_late_first(points);
+  const bool side_by_side = which.scenario->mode == Scenario::Mode::concurrent ||
+                            which.scenario->mode == Scenario::Mode::queued;
+  if (side_by_side) let_run_side_by_side(points);
+  if (options.foreign && !side_by_side) put_late_first(points);
   const double budget = budget_of(options, simulated) * share_of_budget(which.scenario->mode);
   const double launches =
       (simulated ? problem.cost() : moving_cost(problem)) * launches_of(*which.scenario);

@@ -56,6 +56,25 @@ Scenario first_steps(Scenario scenario, const Point& point) {
   return scenario;
 }
 
+// The same row with a quarter of its rows. null if no parameter gives their number, or none is
+// less.
+std::unique_ptr<Problem> smaller_problem(Case which, const RunOptions& options, bool checked) {
+  if (is_recorded(which.row)) return nullptr;
+  try {
+    const auto properties = options.open(options.platform, {})->properties();
+    const std::string name = batch_parameter(*which.op, which.row, properties);
+    if (name.empty() || which.row.integer(name) < 2) return nullptr;
+    std::int64_t& rows = which.row.integers.find(name)->second;
+    rows = std::max<std::int64_t>(1, rows / 4);
+    std::unique_ptr<Problem> smaller = make_problem(which, options, checked);
+    TensorSet tensors = smaller->make_tensors();
+    smaller->fill({.live = smaller->capacity()}, tensors);
+    return smaller;
+  } catch (const BadRow&) {  // other parameters of the row need its number of rows
+    return nullptr;
+  }
+}
+
 void run_point(const Case& which, const Point& point, std::uint64_t seed, const RunOptions& options,
                CaseResult& result) {
   try {
@@ -66,6 +85,9 @@ void run_point(const Case& which, const Point& point, std::uint64_t seed, const 
       run_full_graph(session, scenario, seed, options.fresh_state_for_capture);
     } else if (scenario.mode == Scenario::Mode::concurrent) {
       run_concurrent(session, scenario, seed, options);
+    } else if (scenario.mode == Scenario::Mode::queued) {
+      run_queued(session, smaller_problem(which, options, point.conditions.checked).get(), scenario,
+                 seed);
     } else {
       run_eager(session, scenario, seed);
     }

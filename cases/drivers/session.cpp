@@ -74,8 +74,13 @@ Session::Session(const Problem& problem, const Case& which, const Point& point,
   stream_ = device_->create_stream();
 }
 
-Session::Session(const Session& beside, std::string owner, CaseResult& result)
-    : problem_(beside.problem_),
+Session::Session(const Session& beside, std::string owner, CaseResult& result,
+                 device::Stream stream)
+    : Session(beside, beside.problem_, std::move(owner), result, stream) {}
+
+Session::Session(const Session& beside, const Problem& problem, std::string owner,
+                 CaseResult& result, device::Stream stream)
+    : problem_(problem),
       point_(beside.point_),
       result_(result),
       device_(beside.device_),
@@ -83,8 +88,8 @@ Session::Session(const Session& beside, std::string owner, CaseResult& result)
       entry_(beside.entry_),
       redeclare_(beside.redeclare_),
       declared_(beside.declared_),
-      stream_(device_->create_stream()),
-      host_(beside.problem_.make_tensors()) {}
+      stream_(stream != nullptr ? stream : device_->create_stream()),
+      host_(problem.make_tensors()) {}
 
 Session::~Session() = default;
 

@@ -40,9 +40,13 @@ class Session {
  public:
   Session(const Problem& problem, const Case& which, const Point& point, const RunOptions& options,
           CaseResult& result);
-  // Another session on the device of `beside`, with its own stream. Memory labels start with
-  // `owner`.
-  Session(const Session& beside, std::string owner, CaseResult& result);
+  // Another session on the device of `beside`. Memory labels start with `owner`. Without `stream`
+  // it has its own.
+  Session(const Session& beside, std::string owner, CaseResult& result,
+          device::Stream stream = nullptr);
+  // As above, for another problem of the same op.
+  Session(const Session& beside, const Problem& problem, std::string owner, CaseResult& result,
+          device::Stream stream);
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
@@ -123,6 +127,12 @@ class Session {
   std::string damage_;  // Failure::kind for damage found since the latest failure
 };
 
+// A row with far-apart addresses takes, on a real device, all memory that its addresses span: once
+// per copy and once for the work alone. Throws Unsupported if that exceeds three quarters of the
+// device's memory. The last quarter is left for the background load, the kernel's own allocations
+// and other processes.
+void require_memory(Session& alone, std::int64_t copies, std::string_view what);
+
 // A captured call and the names of its kernels.
 struct CapturedCall {
   device::GraphExec exec = nullptr;
@@ -136,6 +146,9 @@ void run_full_graph(Session& session, const Scenario& scenario, std::uint64_t se
                     bool fresh_state_for_capture);
 void run_concurrent(Session& alone, const Scenario& scenario, std::uint64_t seed,
                     const RunOptions& options);
+// smaller: the same row with fewer rows; null if there is none.
+void run_queued(Session& alone, const Problem* smaller, const Scenario& scenario,
+                std::uint64_t seed);
 
 // A step of the scenario with its live rows, fill and kind of padding.
 Step make_step(const Session& session, const Scenario::ScenarioStep& plan, std::size_t index,

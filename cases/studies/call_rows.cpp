@@ -7,7 +7,6 @@
 #include <memory>
 #include <stdexcept>
 
-#include "cases/studies/row_in_batch.h"
 #include "device/device.h"
 
 namespace plumb::cases {
@@ -49,9 +48,8 @@ std::string parameter_of_rows(const OutsideCall& call) {
   if (!call.problem().rows_have_places()) return "";
   if (!call.op().row_count.empty()) return std::string(call.op().row_count);
   try {
-    return find_batch_parameter(call.op(), call.row(),
-                                device::open_device(kCallPlatform)->properties());
-  } catch (const std::exception&) {  // no such parameter, or sizes that the op does not have
+    return batch_parameter(call.op(), call.row(), device::open_device(kCallPlatform)->properties());
+  } catch (const std::exception&) {  // sizes that the op does not have
     return "";
   }
 }

@@ -137,7 +137,8 @@ InvarianceResult measure_invariance(const OpDefinition& op, const Row& row,
   result.platform = options.platform;
   try {
     const auto properties = options.open(options.platform, {})->properties();
-    result.batch = find_batch_parameter(op, row, properties);
+    result.batch = batch_parameter(op, row, properties);
+    if (result.batch.empty()) throw NotMeasured("no parameter gives the number of rows");
     result.sizes = sizes;
     const auto with = [&](Fill fill) {
       const std::int64_t largest = *std::max_element(sizes.begin(), sizes.end());

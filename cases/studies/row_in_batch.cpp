@@ -54,21 +54,6 @@ std::vector<std::byte> take_out(const HostTensor& tensor, std::int64_t size,
 
 }  // namespace
 
-std::string find_batch_parameter(const OpDefinition& op, const Row& row,
-                                 const device::Properties& properties) {
-  for (const char* name : {"tokens", "requests", "rows", "sequences"}) {
-    if (!row.integers.contains(name)) continue;
-    std::int64_t capacity[2];
-    for (const std::int64_t size : {1, 2}) {
-      Row sized = row;
-      sized.integers[name] = size;
-      capacity[size - 1] = op.make_problem(sized, properties)->capacity();
-    }
-    if (capacity[0] >= 1 && capacity[1] == 2 * capacity[0]) return name;
-  }
-  throw NotMeasured("no parameter gives the number of rows");
-}
-
 RowInBatch::RowInBatch(const OpDefinition& op, const Row& row, std::string batch,
                        std::int64_t largest, Fill fill, const RunOptions& options)
     : op_(op),

@@ -22,11 +22,6 @@ class NotMeasured : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Name of the parameter to which the op's capacity is proportional: "tokens". Throws NotMeasured if
-// there is none.
-std::string find_batch_parameter(const OpDefinition& op, const Row& row,
-                                 const device::Properties& properties);
-
 class RowInBatch {
  public:
   RowInBatch(const OpDefinition& op, const Row& row, std::string batch, std::int64_t largest,

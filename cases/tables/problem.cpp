@@ -48,4 +48,19 @@ double Problem::moved_bytes(const TensorSet& tensors) const {
 
 ReferenceWork Problem::reference_work() const { return {.bytes = reference_bytes(make_tensors())}; }
 
+std::string batch_parameter(const OpDefinition& op, const Row& row,
+                            const device::Properties& properties) {
+  for (const char* name : {"tokens", "requests", "rows", "sequences"}) {
+    if (!row.integers.contains(name)) continue;
+    std::int64_t capacity[2];
+    for (const std::int64_t size : {1, 2}) {
+      Row sized = row;
+      sized.integers[name] = size;
+      capacity[size - 1] = op.make_problem(sized, properties)->capacity();
+    }
+    if (capacity[0] >= 1 && capacity[1] == 2 * capacity[0]) return name;
+  }
+  return "";
+}
+
 }  // namespace plumb::cases

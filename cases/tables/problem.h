@@ -152,6 +152,11 @@ struct OpDefinition : RowSchema {
   const OpTable* table = nullptr;
 };
 
+// Name of the parameter to which the op's capacity is proportional: "tokens". "" if there is none.
+// Throws BadRow if the row cannot have one or two of them.
+std::string batch_parameter(const OpDefinition& op, const Row& row,
+                            const device::Properties& properties);
+
 reference::Numerics to_reference(const plumb_numerics& declared);
 
 }  // namespace plumb::cases

@@ -45,6 +45,7 @@ std::optional<Scenario::Mode> parse_mode(std::string_view word) {
   if (word == "full_graph") return Scenario::Mode::full_graph;
   if (word == "composition") return Scenario::Mode::composition;
   if (word == "concurrent") return Scenario::Mode::concurrent;
+  if (word == "queued") return Scenario::Mode::queued;
   return std::nullopt;
 }
 
@@ -85,6 +86,7 @@ Scenario parse_scenario(const toml::table& table) {
   scenario.mode = *mode;
   scenario.runners = table["runners"].value_or(1);
   scenario.few_rows = table["few_rows"].value_or(false);
+  scenario.full_only = table["full_only"].value_or(false);
   if ((scenario.mode == Scenario::Mode::concurrent) != table.contains("runners") ||
       scenario.runners < 1) {
     throw BadRow(fmt::format(
@@ -141,8 +143,9 @@ std::string Case::id() const { return fmt::format("{}/{}/{}", op->name, row.name
 
 Tier Case::tier() const {
   if (row.eager_only && scenario->mode != Scenario::Mode::eager) return Tier::full;
-  if (scenario->mode != Scenario::Mode::concurrent) return row.tier;
-  return scenario->few_rows ? Tier::full : std::max(row.tier, row.concurrent);
+  if (scenario->full_only) return Tier::full;
+  const bool beside = scenario->mode == Scenario::Mode::concurrent || scenario->few_rows;
+  return beside ? std::max(row.tier, row.concurrent) : row.tier;
 }
 
 namespace {

@@ -15,7 +15,7 @@ namespace plumb::cases {
 // How an op is driven, from cases/tables/scenarios.toml. Mode composition applies to rows of fused
 // ops only.
 struct Scenario {
-  enum class Mode { eager, full_graph, composition, concurrent };
+  enum class Mode { eager, full_graph, composition, concurrent, queued };
   // What a judged replay must equal bit by bit: a second replay, or a call on fresh state.
   enum class Equals { replay, eager };
   struct ScenarioStep {
@@ -26,10 +26,10 @@ struct Scenario {
   std::string name, why;
   Mode mode = Mode::eager;
   std::vector<ScenarioStep> steps;
-  // Mode concurrent only. runners: host threads, each with its own stream. few_rows: only rows
-  // whose Row::concurrent is an earlier tier than full get a case, and it is in tier full.
-  int runners = 1;
-  bool few_rows = false;
+  int runners = 1;  // mode concurrent only: host threads, each with its own stream
+  // few_rows: only rows whose Row::concurrent is an earlier tier than full get a case. full_only:
+  // it is in tier full.
+  bool few_rows = false, full_only = false;
 };
 
 // A case of one op, or of a fused op and its composition. Cases of whole decode steps are StepCase

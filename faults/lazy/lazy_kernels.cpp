@@ -190,8 +190,11 @@ bool can_differ(const LazyKernel& kernel, const Case& which, const std::string& 
   const FormulaValues values{.params = params.data(), .row = &which.row};
   if (kernel.when && !kernel.when->holds(table, params.data())) return false;
   if (is_of_tensor(kernel.kind)) {
-    // Other runners of a concurrent case have other rows.
-    if (which.scenario->mode == Scenario::Mode::concurrent) return false;
+    // Other runners of a concurrent case, and other calls of a queued one, have other rows.
+    if (which.scenario->mode == Scenario::Mode::concurrent ||
+        which.scenario->mode == Scenario::Mode::queued) {
+      return false;
+    }
     const std::optional<PlacedSpec> placed = spec_of(kernel, which, platform);
     if (!placed) return false;
     const auto& [spec, bytes] = *placed;

@@ -114,7 +114,7 @@ typedef struct plumb_host {
    * can get only as much in total as was allocated before it. Released memory may be reused by
    * work that is enqueued later on the stream, even if work that uses it is still pending, and
    * by nothing else. Memory that is not released lives until its stream is destroyed, at the
-   * latest at the end of the case. A case may use several streams, one after the other. */
+   * latest at the end of the case. A case may use several streams, also from one thread. */
   void* (*allocate)(void* context, size_t bytes, plumb_stream stream);
   plumb_status (*release)(void* context, void* memory, plumb_stream stream);
 
