@@ -173,7 +173,7 @@ void Session::launch(Buffers& buffers) {
   const std::string said = device_->take_launch_error();
   const std::string why = said.empty() ? "" : ": " + said;
   if (status == PLUMB_UNSUPPORTED) {
-    throw Unsupported("the implementation does not support this shape" + why);
+    throw Unsupported("the implementation does not support this call" + why);
   }
   if (status == PLUMB_INVALID_ARGUMENT) {
     throw device::DeviceError(device::ErrorKind::invalid_argument,

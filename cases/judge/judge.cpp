@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <optional>
 #include <stdexcept>
@@ -84,9 +85,12 @@ std::string first_wrong_row(const TensorReport& report, const HostTensor& got,
   const auto begin = wrong.begin() + row * got.columns();
   const auto places = std::count(begin, begin + got.columns(), 1);
   const auto& worst = *report.worst;
-  const std::string values = other == ComparedWith::reference
-                                 ? fmt::format("expected {}, got {}", worst.expected, worst.got)
-                                 : fmt::format("{} against {}", worst.got, worst.expected);
+  const auto without_sign_of_nan = [](double x) { return std::isnan(x) ? std::abs(x) : x; };
+  const std::string values =
+      other == ComparedWith::reference
+          ? fmt::format("expected {}, got {}", without_sign_of_nan(worst.expected),
+                        without_sign_of_nan(worst.got))
+          : fmt::format("{} against {}", worst.got, worst.expected);
   return fmt::format("row {} differs in {} of {} places (first {}: {})", got.original_row(row),
                      places, got.columns(), worst.coordinates, values);
 }
