@@ -76,7 +76,7 @@ nb::list run_here(const std::vector<std::string>& patterns, const std::string& t
   const auto is_chosen = [&](const cases::Case& one) {
     const std::string id = one.id();
     const auto names_it = [&](const std::string& p) { return cases::matches(p, id); };
-    return device::find_entry(table, one.op->name) != nullptr && one.tier() <= options.tier &&
+    return device::find_entry(table, one.op->name) != nullptr && one.tier(true) <= options.tier &&
            (patterns.empty() || std::ranges::any_of(patterns, names_it));
   };
   nb::list results;

@@ -40,7 +40,7 @@ UNEVEN = [1, 2, 3, 4, 5, 7, 9, 12, 17, 20, 31, 33, 63, 65, 97, 100, 127, 129, 25
 GAPS = [1, 3, 8, 16, 56, 64, 128]
 REALS = [1e-6, 1e-5, 1e-3, 0.02, 0.0625, 0.3, 1.0, 1.7, 3.5]
 NOT_A_BASE = {"trivial", "known_bug", "eager_only"}
-NOT_DRAWN = {"name", "why", "tier", "concurrent", "trivial", "known_bug", "only", "golden", "eager_only", "seed"}
+NOT_DRAWN = {"name", "why", "tier", "concurrent", "plugin", "trivial", "known_bug", "only", "golden", "eager_only", "seed"}
 TRIES = 30  # per row
 TIMEOUT = 2  # seconds; a row that takes longer is too dear
 # Failure lines of a row that takes too long or runs out of memory.

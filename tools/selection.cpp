@@ -212,7 +212,7 @@ bool is_selected(const cases::AnyCase& which, const Selection& selection, cases:
   const std::string id = which.id();
   const auto& ops = selection.ops;
   if (!ops.empty() && std::find(ops.begin(), ops.end(), which.op()) == ops.end()) return false;
-  const auto in_tier = [&] { return which.tier() <= tier; };
+  const auto in_tier = [&] { return which.tier(!selection.plugin.empty()) <= tier; };
   if (selection.patterns.empty()) return in_tier();
   return std::any_of(
       selection.patterns.begin(), selection.patterns.end(), [&](const std::string& pattern) {

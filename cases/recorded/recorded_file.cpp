@@ -203,8 +203,8 @@ std::string case_file_of(const Json& head, const RecordedFile& call, const std::
       "\"{}\"\n",
       call.op, recorded_row_name(digest), call.why, kRecorded, digest);
   static const std::set<std::string_view> kOfCaseFiles{
-      "name",      "why",  "tier",   "concurrent", "trivial",
-      "known_bug", "only", "golden", "eager_only", kRecorded};
+      "name", "why",    "tier",       "concurrent", "trivial", "known_bug",
+      "only", "golden", "eager_only", "plugin",     kRecorded};
   for (const auto& [key, value] : row->items()) {
     if (!is_word(key)) refuse(path, "row: a name is not of a-z, 0-9 and _");
     if (kOfCaseFiles.contains(key)) {

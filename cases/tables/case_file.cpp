@@ -98,6 +98,8 @@ void set_from_node(const RowSchema& schema, Row& row, std::string_view key, cons
     row.tier = parse_tier(text_of(node, key, where), key, where);
   } else if (key == "concurrent") {
     row.concurrent = parse_tier(text_of(node, key, where), key, where);
+  } else if (key == "plugin") {
+    row.plugin = parse_tier(text_of(node, key, where), key, where);
   } else if (key == "trivial") {
     row.trivial = parse_trivial(text_of(node, key, where), where);
   } else if (key == "known_bug") {
@@ -129,8 +131,8 @@ void set_from_node(const RowSchema& schema, Row& row, std::string_view key, cons
     row.integers[std::string(key)] = *node.value<std::int64_t>();
   } else {
     unknown(schema, where, key,
-            {"name", "why", "tier", "concurrent", "trivial", "known_bug", "only", "eager_only",
-             "golden"});
+            {"name", "why", "tier", "concurrent", "plugin", "trivial", "known_bug", "only",
+             "eager_only", "golden"});
   }
 }
 

@@ -141,11 +141,12 @@ bool glob(std::string_view pattern, std::string_view text) {
 
 std::string Case::id() const { return fmt::format("{}/{}/{}", op->name, row.name, scenario->name); }
 
-Tier Case::tier() const {
+Tier Case::tier(bool with_plugin) const {
   if (row.eager_only && scenario->mode != Scenario::Mode::eager) return Tier::full;
   if (scenario->full_only) return Tier::full;
   const bool beside = scenario->mode == Scenario::Mode::concurrent || scenario->few_rows;
-  return beside ? std::max(row.tier, row.concurrent) : row.tier;
+  const Tier own = with_plugin ? row.plugin.value_or(row.tier) : row.tier;
+  return beside ? std::max(own, row.concurrent) : own;
 }
 
 namespace {

@@ -39,7 +39,8 @@ struct Case {
   Row row;
   const Scenario* scenario = nullptr;
   std::string id() const;  // "op/row/scenario", the only spelling
-  Tier tier() const;
+  // with_plugin: of a run of a plug-in's kernels.
+  Tier tier(bool with_plugin = false) const;
 };
 
 const std::vector<OpDefinition>& all_ops();

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,6 +22,7 @@ struct Row {
   std::string where;  // file and line: "cases/ops/hyper_connection/mhc_pre.toml:12"
   Tier tier = Tier::standard;
   Tier concurrent = Tier::full;  // first tier in which scenario `concurrent` runs the row
+  std::optional<Tier> plugin;    // in place of `tier` if a plug-in's kernels run
   // "", "empty", "zero" or "identity": a pass is meant to prove little.
   std::string trivial;
   std::string known_bug;    // "issue, date": expected to fail; a pass counts as a failure

@@ -42,8 +42,8 @@ std::string AnyCase::id() const {
   return std::visit([](const auto& which) { return which.id(); }, which_);
 }
 
-Tier AnyCase::tier() const {
-  if (const Case* which = of_op()) return which->tier();
+Tier AnyCase::tier(bool with_plugin) const {
+  if (const Case* which = of_op()) return which->tier(with_plugin);
   return row().tier;
 }
 

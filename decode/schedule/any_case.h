@@ -26,7 +26,7 @@ class AnyCase {
   std::string_view scenario() const;
   std::string_view scenario_why() const;
   std::string id() const;  // "op/row/scenario"
-  Tier tier() const;
+  Tier tier(bool with_plugin = false) const;
   // Throws BadRow, as cases::set_parameter.
   void set_parameter(std::string_view name, std::string_view value);
 

@@ -27,6 +27,14 @@ plumb_mutant(rms_norm_divides_by_block
   SAYS "in 9 of 9 rows (rows 0-8)"
   WHY "the sum of squares is divided by the block size instead of the width")
 
+plumb_mutant(rms_norm_row_in_16_bits
+  OP rms_norm FILE norm/row_norm.h
+  FROM [[return {row, lane_index(), wave_size(), row < rows};]]
+  TO [[return {row & 0xffff, lane_index(), wave_size(), row < rows};]]
+  CASE rms_norm/tokens_65540/eager
+  SAYS "4 of 65540 rows (rows 65536-65539)"
+  WHY "the row wraps at 65536")
+
 plumb_mutant(rms_norm_truncates
   OP rms_norm FILE bf16.h
   FROM [[bits + 0x7fffu + ((bits >> 16) & 1u)]]
