@@ -146,3 +146,12 @@ plumb_mutant(mhc_norm_of_kept_columns_only
   CASE mhc_pre/hidden_9001/eager
   SAYS "only columns from 8192 on are wrong"
   WHY "columns beyond those that threads keep in registers are stored without their norm")
+
+plumb_mutant(hc_head_gate_from_exp_of_the_logit
+  OP hc_head FILE hyper_connection/hyper_connection.h
+  FROM [[return 1.0F / (1.0F + exp2_approx(-z * kLog2E));]]
+  TO [[const float e = exp2_approx(z * kLog2E);
+  return e / (1.0F + e);]]
+  CASE hc_head/saturated_gates/eager
+  SAYS "12 of 12 rows (rows 0-11)"
+  WHY "exp of a large logit overflows, and the gate is infinity / infinity")

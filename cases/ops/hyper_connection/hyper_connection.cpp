@@ -93,6 +93,10 @@ double base_of(const Step& step, LogitRange logits, std::int64_t column) {
     case LogitRange::huge:
       if (!comb) return column < kFirstPost ? -30 - 3 * uniform(seed, column) : 90 * usual;
       return entry % 4 == turn ? 70 + 40 * uniform(seed, column) : usual;
+    case LogitRange::saturated:
+      if (comb) return usual;
+      return (column + turn) % 2 == 0 ? 95 + 30 * uniform(seed, column)
+                                      : -95 - 30 * uniform(seed, column);
     default: return usual;
   }
 }

@@ -34,17 +34,18 @@ inline const WordParameter kNormsWord{
 Norms norms_of(const Row& row);
 
 enum class LogitRange {
-  usual,    // mixes, scales and bases of order 1
-  wide,     // four times as large: Sinkhorn converges slowly
-  equal,    // all comb logits equal: 1/4 everywhere
-  one_hot,  // the mixing matrix is a permutation
-  huge      // differences beyond exp's range, pre gates near 0: eps decides the result
+  usual,     // mixes, scales and bases of order 1
+  wide,      // four times as large: Sinkhorn converges slowly
+  equal,     // all comb logits equal: 1/4 everywhere
+  one_hot,   // the mixing matrix is a permutation
+  huge,      // differences beyond exp's range, pre gates near 0: eps decides the result
+  saturated  // gates 0 and 1, from logits beyond exp's range of either sign
 };
 inline const WordParameter kLogitsWord{"logits",
-                                       {"usual", "wide", "equal", "one_hot", "huge"},
+                                       {"usual", "wide", "equal", "one_hot", "huge", "saturated"},
                                        "of the mixes: of order 1, four times as large, all of one "
-                                       "size, a permutation, beyond the range "
-                                       "of exp"};
+                                       "size, a permutation, beyond the range of exp with gates "
+                                       "near 0, beyond it with gates of 0 and 1"};
 LogitRange logits_of(const Row& row);
 
 std::vector<Parameter> stream_parameters();
