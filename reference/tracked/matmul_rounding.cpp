@@ -24,10 +24,10 @@ double place_value(int exponent) {
   return std::bit_cast<double>(static_cast<std::uint64_t>(field) << 52);
 }
 
-int longest_of(const std::vector<LineBits>& lines) {
-  int longest = 0;
-  for (const LineBits& line : lines) longest = std::max(longest, line.longest());
-  return longest;
+int width_of(const std::vector<LineBits>& lines) {
+  int width = 0;
+  for (const LineBits& line : lines) width = std::max(width, line.width());
+  return width;
 }
 
 // std::ilogb of a finite number other than 0.
@@ -74,12 +74,13 @@ double size_of_subnormal(const LineBits& a, const LineBits& b, const MatrixUnit&
 }
 
 // What a term or a sum loses is proportional to the partial sum at its place, and partial sums are
-// large in some orders. sigma is the one of the mean order; this is its factor. Units that align
-// terms to the place of the sum lose a part of nearly every term, so orders matter more for them,
-// and most if there are two or three instructions: then one partial sum decides.
+// large in some orders. sigma holds for a mean order. This factor multiplies it for unlucky orders.
+// Units that align terms to the place of the sum lose a part of nearly every term, so the order
+// matters more for them, and most if all chains together have two or three instructions: then one
+// partial sum decides.
 double unlucky_order(const MatrixUnit& unit, double instructions) {
   if (unit.kept >= unit.bits || instructions == 1) return 1.3;
-  return instructions < 4 ? 2.6 : 2;
+  return instructions < 4 ? 2.6 : 1.95;
 }
 
 }  // namespace
@@ -107,8 +108,8 @@ void LineBits::add(double number, double error) {
   // A stored number with an error may have other bits of the same format.
   const bool stored = number != 0 && nearest(Format::bf16, number) == number;
   const int bits = stored ? kBitsBf16 : kBitsF32;
-  const int lowest = number == 0 ? kLeast : exponent_of(number) + 1 - bits;
-  highest_ = std::max(highest_, exponent_of(std::abs(number) + error));
+  const int lowest = exponent_of(std::abs(number) + error) + 1 - bits;
+  highest_ = std::max(highest_, lowest + bits - 1);
   const double least = std::abs(number) - error;
   lowest_ = std::min(lowest_, least > 0 ? exponent_of(least) : kLeast);
   add_range(lowest, lowest, bits);
@@ -123,6 +124,7 @@ std::size_t LineBits::place_of(int lowest) {
 void LineBits::add_range(int least, int most, int longest) {
   finest_ = std::min(finest_, least);
   longest_ = std::max(longest_, std::min(longest, kBitsF32));
+  width_ = std::max(width_, longest);
   if (most < least) return;
   first_ = std::min(first_, static_cast<int>(place_of(least)));
   end_ = std::max(end_, static_cast<int>(place_of(most)) + 1);
@@ -200,14 +202,14 @@ void MatmulRounding::set_shares() {
   for (const LineBits& row : rows_) {
     for (int place = end_row; place-- > first_row;) shares_.push_back(row.share_at(place));
   }
-  const int longest = longest_of(rows_) + longest_of(columns_);
+  const int width = width_of(rows_) + width_of(columns_);
   for (const LineBits& column : columns_) {
     float below = 0, far_below = 0;
     for (int place = first_below_; place < first_below_ + width_below_; ++place) {
-      below_.push_back(below + far_below);
+      below_.push_back(std::max(0.0F, below + far_below));
       below += column.share_at(place);
       if (how_.unit == SumUnit::fp32) continue;
-      const float whole = column.share_at(place - longest);
+      const float whole = column.share_at(place - width);
       below -= whole;
       far_below = (far_below + whole) / 2;
     }
@@ -287,10 +289,12 @@ void MatmulRounding::add_losses_to(double size, const TermSums& sums, MatrixErro
   error.worst += place * additions;
 }
 
-// Shares of the products that lose bits, from the positions of their bits. In random order the mean
-// square partial sum in front of an instruction is S^2 (m - 1) (2 m - 1) / 6 m^2 + Q (m^2 - 1) / 6
-// m^2, see matrix_error.cpp. Products that are just above its place are lost where a partial sum is
-// larger. A sorted sum is near its end from the beginning, so the bias takes the place of the whole
+// Takes the shares of the products that lose bits from the positions of their bits. The share of
+// the rounding instructions is that of matrix_terms. In random order the mean square partial sum in
+// front of an instruction is S^2 (m - 1) (2 m - 1) / 6 m^2 + Q (m^2 - 1) / 6 m^2
+// (matrix_error.cpp), and a product of the instruction itself may be larger. Where a partial sum is
+// larger than the mean one, products are lost that end just above its place, which is what kLarge
+// is for. A sorted sum is near its end from the beginning, so the bias takes the place of the whole
 // sum.
 MatrixTerms MatmulRounding::terms_of_unit(std::size_t row, std::size_t column,
                                           const TermSums& sums) const {

@@ -27,6 +27,7 @@ class LineBits {
 
   int finest() const { return finest_; }    // exponent of the lowest set bit of all numbers
   int longest() const { return longest_; }  // largest number of significant bits, at most 24
+  int width() const { return width_; }      // the same without a limit
   int highest() const { return highest_; }  // exponent of the largest number
   int lowest() const { return lowest_; }    // exponent of the smallest number other than 0
   // Share of the numbers whose lowest set bit is 2^(kLeast + place).
@@ -39,7 +40,8 @@ class LineBits {
   static std::size_t place_of(int lowest);
   void add_range(int least, int most, int longest);
 
-  int finest_ = 4096, longest_ = 0, highest_ = -4096, lowest_ = 4096, first_ = kPlaces, end_ = 0;
+  int finest_ = 4096, longest_ = 0, width_ = 0, highest_ = -4096, lowest_ = 4096, first_ = kPlaces,
+      end_ = 0;
   std::int64_t count_ = 0;
   std::array<std::uint32_t, kPlaces> ends_{};
 };

@@ -47,6 +47,7 @@ const std::vector<MatmulUnit>& units() {
       {"sm90 bf16", {.unit = SumUnit::sm90_bf16}, Stored::bf16},
       {"sm90 bf16, 2 chains", {.chains = 2, .unit = SumUnit::sm90_bf16}, Stored::bf16},
       {"sm90 fp8", {.unit = SumUnit::sm90_fp8}, Stored::fp8},
+      {"sm90 fp8, 2 chains", {.chains = 2, .unit = SumUnit::sm90_fp8}, Stored::fp8},
       {"24 bits", {.unit = SumUnit::bits_24}, Stored::bf16},
       {"24 bits, steps of 32", {.unit = SumUnit::bits_24, .step = 32}, Stored::bf16}};
   return all;
