@@ -70,9 +70,9 @@ Point to_point(const std::vector<int>& levels, std::uint64_t seed) {
 
 // For concurrent and queued cases: interleave the work of the streams, and use plain kernels. Eager
 // cases already run the checked kernels, at a fraction of the cost.
-void let_run_side_by_side(std::vector<Point>& points) {
+void let_run_side_by_side(std::vector<Point>& points, bool simulated) {
   for (Point& point : points) {
-    point.conditions.policy = device::Policy::interleaved;
+    if (simulated) point.conditions.policy = device::Policy::interleaved;
     point.conditions.checked = false;
   }
 }
@@ -189,7 +189,7 @@ std::vector<Point> choose_points(const Case& which, const Problem& problem,
   put_fills_first(points);
   const bool side_by_side = which.scenario->mode == Scenario::Mode::concurrent ||
                             which.scenario->mode == Scenario::Mode::queued;
-  if (side_by_side) let_run_side_by_side(points);
+  if (side_by_side) let_run_side_by_side(points, simulated);
   if (options.foreign && !side_by_side) put_late_first(points);
   const double budget = budget_of(options, simulated) * share_of_budget(which.scenario->mode);
   const double launches =

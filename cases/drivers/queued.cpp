@@ -61,7 +61,11 @@ class Queue {
     smaller_buffers_ = smaller_->make_buffers();
     smaller_->set_inputs(make_step(*smaller_, {100, 0}, 0, seed_), smaller_buffers_);
     smaller_->poison(smaller_buffers_, alone_.point().poison);
-    smaller_->launch(smaller_buffers_);
+    try {
+      smaller_->launch(smaller_buffers_);
+    } catch (const Unsupported&) {  // the op may need more rows
+      return smaller_.reset();
+    }
     smaller_->device().synchronize(smaller_->stream());
     smaller_buffers_.state = smaller_->problem().make_state(smaller_buffers_.addresses);
     smaller_->device().begin_capture(smaller_->stream());
@@ -89,32 +93,39 @@ class Queue {
   // Compares a call with the same call alone. The first one, and each of an op that is not
   // deterministic, is judged against the reference, too.
   bool is_as_alone(QueuedCall& call) {
-    std::vector<Failure>& failures = alone_.result().failures;
+    const std::vector<Failure>& failures = alone_.result().failures;
     std::vector<std::string> damage, damage_alone;
     const Poison poison = alone_.point().poison;
     const TensorSet got = call.session->read_back(call.buffers, poison, damage);
+    if (!damage.empty()) call.session->fail(call.context, std::move(damage));
     alone_.set_inputs_of(*call.session, buffers_);
     buffers_.state = alone_.problem().make_state(buffers_.addresses);
     alone_.poison(buffers_, poison);
     alone_.launch(buffers_);
     const TensorSet alone = alone_.read_back(buffers_, poison, damage_alone);
     if (!damage_alone.empty()) alone_.fail(call.context + "; alone", std::move(damage_alone));
+    if (!failures.empty()) return false;
     alone_.compare_bits(call.step, got, alone, "differs from the same call alone", call.context);
     if (!failures.empty()) {
-      const std::size_t before = failures.size();
-      alone_.judge(call.step, alone, {}, call.context + "; alone");
-      if (failures.size() == before) {
-        failures.back().lines.push_back(
-            "the same call is right alone: what it needs was changed while it was pending, by "
-            "another call (arguments, plan or scratch that the launcher keeps for several calls)");
-      }
-    } else if (!damage.empty() || &call == calls_.data()) {
-      alone_.judge(call.step, got, std::move(damage), call.context);
+      explain(call, alone);
+    } else if (&call == calls_.data()) {
+      alone_.judge(call.step, got, {}, call.context);
     }
     return failures.empty();
   }
 
-  // Judged apart: what is kept of a failure is for the row's own number of rows.
+  // Adds to the only failure that the call is right alone, if it is.
+  void explain(const QueuedCall& call, const TensorSet& alone) {
+    std::vector<Failure>& failures = alone_.result().failures;
+    alone_.judge(call.step, alone, {}, call.context + "; alone");
+    if (failures.size() > 1) return;
+    failures.back().lines.push_back(
+        "the same call is right alone: what it needs was changed while it was pending, by another "
+        "call (arguments, plan or scratch that the launcher keeps for several calls)");
+  }
+
+  // Reports and evidence are of a problem with the row's own number of rows, so those of this
+  // replay are not kept.
   void replay_smaller() {
     if (!smaller_) return;
     const Step step = make_step(*smaller_, {100, 1}, 1, seed_);

@@ -98,7 +98,7 @@ void set_from_node(const RowSchema& schema, Row& row, std::string_view key, cons
     row.tier = parse_tier(text_of(node, key, where), key, where);
   } else if (key == "concurrent") {
     row.concurrent = parse_tier(text_of(node, key, where), key, where);
-  } else if (key == "plugin") {
+  } else if (key == "plugin" && schema.name != "decode_step") {
     row.plugin = parse_tier(text_of(node, key, where), key, where);
   } else if (key == "trivial") {
     row.trivial = parse_trivial(text_of(node, key, where), where);
