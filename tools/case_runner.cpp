@@ -132,8 +132,8 @@ cases::RunOptions with_plugin_of(const RunArguments& arguments, cases::RunOption
 
 constexpr std::string_view kUnexpectedKernel = "unexpected_kernel";
 
-// Checks that the kernels of --expect-kernel are in the captured graphs. Cases without a graph run
-// as usual.
+// Checks that the kernels of --expect-kernel are in the captured graphs. Cases without a graph of
+// the whole row run as usual.
 void run_expecting_kernels(const cases::Case& which, const RunArguments& arguments,
                            const cases::RunOptions& options, Finished& finished) {
   using Mode = cases::Scenario::Mode;

@@ -18,9 +18,9 @@ std::string coverage_text(const std::vector<Finished>& all);
 // step ran.
 std::string features_text(const std::vector<Finished>& all);
 
-// Cells with fewer than `least` comparing cases (for concurrent ones: with none), as "rms_norm
-// eager sim-sm90: 7". Every op of the run has eager, full_graph and concurrent cells, even if it
-// has no case there.
+// Cells with fewer than `least` comparing cases (for concurrent and queued ones: with none), as
+// "rms_norm eager sim-sm90: 7". Every op of the run has eager, full_graph, concurrent and queued
+// cells, even if it has no case there.
 std::vector<std::string> thin_coverage(const std::vector<Finished>& all, int least);
 
 }  // namespace plumb::tools

@@ -21,7 +21,7 @@ struct Row {
   std::string op, name, why;
   std::string where;  // file and line: "cases/ops/hyper_connection/mhc_pre.toml:12"
   Tier tier = Tier::standard;
-  Tier concurrent = Tier::full;  // first tier in which scenario `concurrent` runs the row
+  Tier concurrent = Tier::full;  // first tier of scenarios `concurrent` and `queued`
   std::optional<Tier> plugin;    // in place of `tier` if a plug-in's kernels run
   // "", "empty", "zero" or "identity": a pass is meant to prove little.
   std::string trivial;

@@ -82,7 +82,8 @@ std::vector<LazyKernel> rare_lazy_kernels(const OpDefinition& op);
 std::vector<LazyKernel> near_values(const Case& which, const std::string& platform);
 
 // Whether the case can show a difference between the lazy kernel and the right one. False if both
-// get the same launches, and for kinds that change tensors also if the case is concurrent.
+// get the same launches, and for kinds that change tensors also if the case is concurrent or
+// queued.
 bool can_differ(const LazyKernel& kernel, const Case& which, const std::string& platform);
 
 // plumb's kernels with one replaced by this lazy kernel, for this case. A process has one at a

@@ -102,7 +102,8 @@ void add_checks(CLI::App& command, RunArguments& arguments) {
   add_value(command, "--goldens", "FOLDER", arguments.goldens,
             "stored results; \"\" compares with none (default: plumb's own)");
   add_value(command, "--least-coverage", "N", arguments.least_coverage,
-            "fail if an op, scenario and platform has fewer than N comparing cases (concurrent: 1)")
+            "fail if an op, scenario and platform has fewer than N comparing cases (concurrent, "
+            "queued: 1)")
       ->check(CLI::Range(0, 1000000));
   add_repeatable(command, "--expect-kernel", "PATTERN", arguments.selection.kernels,
                  "fail if a captured graph has no kernel of such a name; * and ?")

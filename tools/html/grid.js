@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Table of verdicts by op, scenario and platform. A click on a cell lists its cases.
 
-const SCENARIOS = ["eager", "full_graph", "composition", "concurrent"];
+const SCENARIOS = ["eager", "full_graph", "composition", "concurrent", "queued"];
 
 function scenarioOrder(a, b) {
   const place = (name) => SCENARIOS.includes(name) ? SCENARIOS.indexOf(name) : SCENARIOS.length;

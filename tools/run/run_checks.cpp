@@ -69,7 +69,8 @@ void check_point(const Selection& selection, const SelectedAny& selected) {
 void check_kernels(const Selection& selection, const SelectedAny& selected) {
   if (selection.kernels.empty() || std::ranges::any_of(selected.cases, captures)) return;
   throw UsageError(
-      "--expect-kernel: no selected case of an op captures a graph (full_graph and concurrent do)");
+      "--expect-kernel: no selected case of an op has a graph that is checked (full_graph and "
+      "concurrent have)");
 }
 
 void check_reports(const RunArguments& arguments) {
