@@ -228,13 +228,15 @@ TEST_F(CommandLine, WithoutProcessesOfTheirOwnCasesGiveTheSameReport) {
 }
 
 TEST_F(CommandLine, ACoverageCellThatIsTooThinFailsTheRun) {
-  const Finished enough = run(small_run({"--case", "rms_norm/hidden_1/full_graph", "--case",
-                                         "rms_norm/hidden_1/concurrent", "--least-coverage", "1"}));
+  const Finished enough = run(
+      small_run({"--case", "rms_norm/hidden_1/full_graph", "--case", "rms_norm/hidden_1/concurrent",
+                 "--case", "rms_norm/v4_pro_hidden/queued", "--least-coverage", "1"}));
   EXPECT_EQ(enough.code, 0) << enough.err;
   const Finished thin = run(small_run({"--least-coverage", "1"}));
   EXPECT_EQ(thin.code, 1);
   EXPECT_NE(thin.err.find("rms_norm full_graph sim-sm90: 0"), std::string::npos) << thin.err;
   EXPECT_NE(thin.err.find("rms_norm concurrent sim-sm90: 0"), std::string::npos) << thin.err;
+  EXPECT_NE(thin.err.find("rms_norm queued sim-sm90: 0"), std::string::npos) << thin.err;
   EXPECT_EQ(thin.err.find("eager"), std::string::npos) << thin.err;
 }
 
