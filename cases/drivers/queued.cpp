@@ -18,7 +18,7 @@ namespace plumb::cases {
 
 namespace {
 
-constexpr std::size_t kTurns = 2;
+constexpr std::size_t kStreamsInTurn = 2;
 
 struct QueuedCall {
   std::unique_ptr<Session> session;
@@ -78,7 +78,7 @@ class Queue {
     for (std::size_t index = 0; index < scenario_.steps.size(); ++index) {
       QueuedCall& call = calls_.emplace_back();
       call.session = std::make_unique<Session>(alone_, fmt::format("call {}", index + 1),
-                                               alone_.result(), streams_[index % kTurns]);
+                                               alone_.result(), streams_[index % kStreamsInTurn]);
       call.buffers = call.session->make_buffers();
       call.step = make_step(alone_, scenario_.steps[index], index, seed_);
       call.context = fmt::format("call {} of {}, {}", index + 1, scenario_.steps.size(),
@@ -148,7 +148,7 @@ class Queue {
   const Scenario& scenario_;
   const std::uint64_t seed_;
   Buffers buffers_;  // of the calls alone
-  std::array<device::Stream, kTurns> streams_ = {};
+  std::array<device::Stream, kStreamsInTurn> streams_ = {};
   std::vector<QueuedCall> calls_;
   CaseResult of_smaller_;
   std::unique_ptr<Session> smaller_;

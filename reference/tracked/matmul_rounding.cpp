@@ -77,7 +77,9 @@ double size_of_subnormal(const LineBits& a, const LineBits& b, const MatrixUnit&
 // large in some orders. sigma holds for a mean order. This factor multiplies it for unlucky orders.
 // Units that align terms to the place of the sum lose a part of nearly every term, so the order
 // matters more for them, and most if all chains together have two or three instructions: then one
-// partial sum decides.
+// partial sum decides. The factors were found with the emulated units: with these, none of 6.3 10^7
+// sums in random order exceeds its bound, and with 1 for fp8 and 1.3 for the others it was 1 of
+// 10^6.
 double unlucky_order(const MatrixUnit& unit, double instructions) {
   if (unit.kept >= unit.bits || instructions == 1) return 1.3;
   return instructions < 4 ? 2.6 : 1.95;
@@ -293,9 +295,9 @@ void MatmulRounding::add_losses_to(double size, const TermSums& sums, MatrixErro
 // the rounding instructions is that of matrix_terms. In random order the mean square partial sum in
 // front of an instruction is S^2 (m - 1) (2 m - 1) / 6 m^2 + Q (m^2 - 1) / 6 m^2
 // (matrix_error.cpp), and a product of the instruction itself may be larger. Where a partial sum is
-// larger than the mean one, products are lost that end just above its place, which is what kLarge
-// is for. A sorted sum is near its end from the beginning, so the bias takes the place of the whole
-// sum.
+// larger than the mean one, products are lost that end just above the mean one's place: kLarge,
+// found with the emulated units, moves the place. A sorted sum is near its end from the beginning,
+// so the bias takes the place of the whole sum.
 MatrixTerms MatmulRounding::terms_of_unit(std::size_t row, std::size_t column,
                                           const TermSums& sums) const {
   constexpr double kLargest = 0.5;  // as in matrix_error.cpp

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Cases of the scenario queued: each op has one, plumb's kernels pass, and a replay that does
-// nothing is found. What they find in plug-ins: tests/tools/pending_calls_test.cpp.
+// Cases of the scenario queued: each op has one, and a replay that does nothing is found.
+// tests/tools/pending_calls_test.cpp has the defects of launchers that they find.
 #include <gtest/gtest.h>
 
 #include <set>
