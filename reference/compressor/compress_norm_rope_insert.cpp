@@ -9,6 +9,7 @@
 
 #include "reference/formats/bfloat16.h"
 #include "reference/norm/rope.h"
+#include "reference/norm/row_norm.h"
 #include "reference/tracked/other_forms.h"
 #include "reference/tracked/tracked.h"
 
@@ -193,7 +194,7 @@ Estimate compressed_states(const CompressedStates& inputs, const Numerics& numer
   const auto of_rows = [&](std::int64_t begin, std::int64_t end) {
     const Tracked c = with_numerics(means, begin, end, dim, numerics);
     const Tracked r = rsqrt(mean(c * c, 1) + inputs.eps);
-    Tracked y = c * r * Tracked(weight, {1, dim}, numerics);
+    Tracked y = limited_rows(c * r, r) * Tracked(weight, {1, dim}, numerics);
     if (inputs.rounding != CompressedRounding::store) y = rounded(std::move(y), Format::bf16);
     Tracked rotated =
         joined({sliced(y, 1, 0, dim - kRopeDim),

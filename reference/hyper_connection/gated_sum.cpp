@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "reference/four_doubles.h"
+#include "reference/norm/row_norm.h"
 #include "reference/tracked/tracked_node.h"
 
 namespace plumb::reference {
@@ -18,7 +19,7 @@ Tracked normalised(Tracked y, const FusedNorm& norm) {
   decode_bf16_array(norm.weight, hidden, weight.data());
   const Tracked factors(std::move(weight), {hidden}, *y.node()->numerics);
   const Tracked r = rsqrt(mean(y * y, 1) + norm.eps);
-  return rounded(std::move(y), Format::bf16) * r * factors;
+  return limited_rows(rounded(std::move(y), Format::bf16) * r, r) * factors;
 }
 
 // Stream `slot` of tokens [begin, end): [end - begin, hidden].

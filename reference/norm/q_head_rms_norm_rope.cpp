@@ -14,11 +14,10 @@ Estimate q_head_rms_norm_rope(const QHeadRmsNormRopeInputs& inputs, const Numeri
   return estimate_rows(inputs.tokens * heads, kHeadDim, [&](std::int64_t begin, std::int64_t end) {
     const Tracked x = decoded_rows(begin, end, kHeadDim, q, numerics);
     const Tracked r = row_factors(x, inputs.eps, inputs.rounding);
-    const auto part = [&](std::int64_t first, std::int64_t count) {
-      return scaled_rows(sliced(x, 1, first, count), r, inputs.rounding);
-    };
-    return joined(
-        {part(0, kNopeDim), rotate(part(kNopeDim, kRopeDim), begin, turns, Rotation::forward)}, 1);
+    const Tracked y = limited_rows(scaled_rows(x, r, inputs.rounding), r);
+    return joined({sliced(y, 1, 0, kNopeDim),
+                   rotate(sliced(y, 1, kNopeDim, kRopeDim), begin, turns, Rotation::forward)},
+                  1);
   });
 }
 

@@ -2,10 +2,12 @@
 #include "reference/norm/row_norm.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 #include <vector>
 
 #include "reference/four_doubles.h"
+#include "reference/rounding.h"
 
 namespace plumb::reference {
 
@@ -17,6 +19,20 @@ Tracked row_factors(const Tracked& x, double eps, NormRounding rounding) {
 Tracked scaled_rows(Tracked x, Tracked r, NormRounding rounding) {
   Tracked y = std::move(x) * std::move(r);
   return rounding == NormRounding::once ? y : rounded(std::move(y), Format::bf16);
+}
+
+Tracked limited_rows(Tracked y, const Tracked& r) {
+  // x, r and y may each be rounded to bf16, and the sum has errors of fp32.
+  const double rounded = std::pow(1 + kUnitBf16, 4);
+  const double limit = rounded * std::sqrt(static_cast<double>(y.sizes().back()));
+  // A gated sum may be smaller than its streams, whose squares are past the range.
+  constexpr double kNearOverflow = 0x1p-32;
+  std::vector<double> sizes;
+  for (const double factor : r.centres()) {
+    const double squares = static_cast<double>(y.sizes().back()) / (factor * factor);
+    sizes.push_back(squares > kNearOverflow * largest_finite(Format::f32) ? limit : kInfinity);
+  }
+  return limited(std::move(y), sizes);
 }
 
 namespace {
@@ -38,7 +54,8 @@ Estimate estimate_row_norm(std::int64_t rows, std::int64_t columns, const RowsOf
                            const Numerics& numerics) {
   const auto normalised = [&](std::int64_t begin, std::int64_t end) {
     const Tracked of_rows = x(begin, end);
-    return scaled_rows(of_rows, row_factors(of_rows, eps, rounding), rounding);
+    const Tracked r = row_factors(of_rows, eps, rounding);
+    return limited_rows(scaled_rows(of_rows, r, rounding), r);
   };
   return weighted_rows(rows, columns, normalised, weight, numerics);
 }
@@ -47,7 +64,8 @@ Estimate estimate_row_norm(std::int64_t rows, std::int64_t columns, const RowsOf
                            const RowsOf& x, const std::uint16_t* weight, double eps,
                            NormRounding rounding, const Numerics& numerics) {
   const auto normalised = [&](std::int64_t begin, std::int64_t end) {
-    return scaled_rows(x(begin, end), row_factors(squared(begin, end), eps, rounding), rounding);
+    const Tracked r = row_factors(squared(begin, end), eps, rounding);
+    return limited_rows(scaled_rows(x(begin, end), r, rounding), r);
   };
   return weighted_rows(rows, columns, normalised, weight, numerics);
 }

@@ -22,6 +22,11 @@ Tracked row_factors(const Tracked& x, double eps, NormRounding rounding);
 // x * r, rounded as `rounding` says, without the rounding of the store. Non-finite x propagate as
 // in IEEE arithmetic.
 Tracked scaled_rows(Tracked x, Tracked r, NormRounding rounding);
+// y = x * r, with limited errors in rows whose sum of squares is near the end of fp32's range or
+// past it, so that r is 0 in some kernels: there, |y| is at most the root of the number of columns.
+// Errors without a limit stay in other rows, where r may be infinite, or the numerics explain
+// anything.
+Tracked limited_rows(Tracked y, const Tracked& r);
 
 using RowsOf = std::function<Tracked(std::int64_t begin, std::int64_t end)>;
 // Normalises rows and multiplies them by the weight. x(begin, end) returns rows [begin, end) as

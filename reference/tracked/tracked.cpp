@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <stdexcept>
 #include <utility>
 
@@ -120,6 +121,36 @@ Tracked tanh(Tracked a) {
 }
 Tracked softplus(Tracked a) {
   return monotone(std::move(a), log_of_one_and_exp, [](double x, double) { return logistic(x); });
+}
+
+Tracked limited(Tracked a, const std::vector<double>& sizes) {
+  if (a.sizes().empty() || a.sizes().front() != std::ssize(sizes)) {
+    throw std::invalid_argument("limited: one size for each slice of the first dimension");
+  }
+  const std::vector<double>& worst = a.node()->worst;
+  const std::size_t columns = a.values().size() / std::max<std::size_t>(1, sizes.size());
+  std::vector<std::size_t> past;
+  for (std::size_t i = 0; i < worst.size(); ++i) {
+    if (!(worst[i] <= sizes[i / columns])) past.push_back(i);
+  }
+  if (past.empty() || a.node()->sources.empty()) return a;
+  const std::vector<double> reaches = a.node()->reaches();
+  std::erase_if(past, [&](std::size_t i) {
+    return reaches[i] <= sizes[i / columns] || sizes[i / columns] == kInfinity;
+  });
+  if (past.empty()) return a;
+  auto node = std::make_shared<TrackedNode>(*a.node());
+  node->systematic.resize(worst.size());
+  std::vector<double> own(worst.size());
+  for (const std::size_t i : past) {
+    const double value = std::abs(node->centre(i));
+    node->worst[i] = value + sizes[i / columns];
+    node->systematic[i] = value;  // all may be 0 together
+    own[i] = node->worst[i] / 5;  // 6 sigma include the worst error
+    for (ErrorSource& source : node->sources) source.effect[i] = 0;
+  }
+  add_source(std::move(own), false, *node);
+  return Tracked(std::move(node));
 }
 
 Tracked max(Tracked a, Tracked b) {

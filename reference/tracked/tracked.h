@@ -77,6 +77,11 @@ Tracked sigmoid(Tracked a);
 Tracked tanh(Tracked a);
 Tracked softplus(Tracked a);  // log(1 + exp(a))
 
+// The same numbers. In slice i of the first dimension, numbers of right kernels are at most
+// sizes[i]. Larger errors are replaced: such a number may be anything up to this size, and all of
+// them may be 0 together. Throws std::invalid_argument for another number of sizes.
+Tracked limited(Tracked a, const std::vector<double>& sizes);
+
 // Exact selections. If operands are closer than their errors, either may be selected.
 Tracked max(Tracked a, Tracked b);
 Tracked abs(Tracked a);

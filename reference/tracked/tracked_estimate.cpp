@@ -33,7 +33,10 @@ void set_row(const TrackedNode& node, std::int64_t row, std::size_t at, Estimate
     const double* const effects = source.effect.data() + begin;
     const double squares = line_sums(effects, count).squares;
     const bool own = estimate.columns <= 1 || source.varies(node.sizes.size() - 1);
-    variance += own ? squares : square(sum_with_signs(node.values.data() + begin, effects, count));
+    // Infinite effects of both signs have no sum.
+    const bool summed = !own && squares < kInfinity;
+    variance +=
+        summed ? square(sum_with_signs(node.values.data() + begin, effects, count)) : squares;
     all += squares;
     if (own || !(squares > largest)) continue;
     largest = squares;

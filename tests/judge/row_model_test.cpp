@@ -7,6 +7,7 @@
 #include <Eigen/Dense>
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <tuple>
 #include <vector>
 
@@ -93,6 +94,19 @@ TEST_P(BiasSpread, IsAboutOneStandardError) {
 INSTANTIATE_TEST_SUITE_P(, BiasSpread,
                          testing::Combine(testing::Values(0.01, 0.1, 0.3, 1.0, 4.0),
                                           testing::Values(0.0, 0.1, 0.5, 1.0)));
+
+TEST(BiasOfRows, IgnoresARowWhoseErrorHasNoLimit) {
+  const Estimate estimate = make_estimate(1, 0, 0);
+  RowModel ordinary = model_row(estimate, 0), unlimited = model_row(estimate, 1);
+  unlimited.spread.variance = std::numeric_limits<double>::infinity();
+  const double biased = ordinary.mean + 100 * std::sqrt(ordinary.spread.variance);
+  BiasTest one(estimate.output, kColumns), both(estimate.output, kColumns);
+  one.add(ordinary, biased);
+  both.add(ordinary, biased);
+  both.add(unlimited, 1e30);
+  EXPECT_FALSE(both.result().passed());
+  EXPECT_EQ(both.result().sigmas, one.result().sigmas);
+}
 
 class RowLimits : public testing::TestWithParam<std::tuple<double, double>> {};
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tests nth_largest and clamp: values computed by hand, and errors that change which element is
-// the n-th largest, or that end at a limit of clamp.
+// Tests nth_largest, clamp and limited: values computed by hand, and errors that change which
+// element is the n-th largest, or that end at a limit.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -107,6 +107,23 @@ TEST(TrackedOrder, AnErrorWithoutALimitGetsThatOfTheRange) {
   const Tracked limited = clamp(quotient, 0, 1);
   EXPECT_EQ(limited.worst(0), 1);
   EXPECT_EQ(limited.sigma(0), 1);
+}
+
+// An infinite worst error alone is no reason: 6 sigma are the reach.
+TEST(TrackedOrder, ReachesAreCutAtTheLimitOfTheirRow) {
+  Estimate errors;
+  errors.resize(3, 1);
+  errors.sigma = {0.001, kInfinity, kInfinity};
+  errors.worst = {kInfinity, kInfinity, kInfinity};
+  const Tracked a = with_errors(Tracked({1, 1, 1}, {3, 1}, kFp32), errors);
+  const Tracked cut = limited(a, {2, 2, kInfinity});
+  EXPECT_EQ(cut.values(), a.values());
+  EXPECT_EQ(cut.worst(0), kInfinity);
+  EXPECT_NEAR(cut.sigma(0), 0.001, 1e-9);
+  EXPECT_EQ(cut.worst(1), 3);  // between -2 and 2
+  EXPECT_GE(6 * cut.sigma(1), 3);
+  EXPECT_EQ(cut.sigma(2), kInfinity);
+  EXPECT_THROW(limited(a, {2, 2}), std::invalid_argument);
 }
 
 }  // namespace tracked_order_test

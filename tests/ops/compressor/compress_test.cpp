@@ -249,6 +249,19 @@ TEST(CompressedStates, AreWithinTheirBoundWithEveryResultRounded) {
   EXPECT_GT(shares.unrounded, 1);
 }
 
+// A right kernel's sum of squares is infinite in fp32, so its states are 0.
+TEST(CompressedStates, MayBeLostIfTheirSquaresArePastTheRange) {
+  Sequence sequence(4, 4, false);
+  for (std::int64_t position = 0; position < 4; ++position) {
+    std::fill_n(sequence.kv(position), kDim, 3e37F);
+  }
+  const Estimate states = compressed_states(sequence.input({3}), {});
+  for (std::int64_t channel = 0; channel < kDim; ++channel) {
+    EXPECT_LE(std::abs(states.centre(channel)), states.bound(channel));
+    EXPECT_LT(states.bound(channel), 4 * std::sqrt(kDim));
+  }
+}
+
 TEST(CompressedStates, ImpossibleArgumentsAreRefused) {
   using P = plumb_compress_norm_rope_insert_params;
   const auto status = [](auto spoil) {

@@ -7,12 +7,16 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "reference/formats/bfloat16.h"
 #include "reference/hyper_connection/hc_head.h"
 #include "reference/hyper_connection/mhc_pre.h"
 #include "reference/hyper_connection/sinkhorn.h"
+#include "reference/norm/q_head_rms_norm_rope.h"
+#include "reference/norm/rms_norm.h"
+#include "tests/support/judge_data.h"
 #include "tests/support/random.h"
 
 namespace plumb::tests {
@@ -59,6 +63,22 @@ void expect_within(double got, const Estimate& expected, std::int64_t i) {
   ASSERT_LE(std::abs(got - expected.centre(i)), expected.bound(i)) << i;  // fails for NaN
 }
 
+// got(i): element i of the bf16 output
+template <class Element>
+void expect_right(const Estimate& expected, const Element& got) {
+  const HostTensor stored =
+      make_result(expected, 1, [&](std::int64_t i, double) { return got(i); });
+  for (const std::string& failure : judge(expected, stored).failures) ADD_FAILURE() << failure;
+}
+
+// A kernel whose r is 0 stores zeros. `most`: largest bound of an element.
+void expect_may_be_lost(const Estimate& expected, double most) {
+  expect_right(expected, [](std::int64_t) { return 0.0; });
+  for (std::int64_t i = 0; i < expected.rows * expected.columns; ++i) {
+    EXPECT_LT(expected.bound(i), most) << i;
+  }
+}
+
 TEST(HugeStreams, HcHeadMayLoseItsMixes) {
   for (const double size : {1e18, 1e19, 1e25, 1e36}) {
     const HugeToken token(size);
@@ -67,11 +87,9 @@ TEST(HugeStreams, HcHeadMayLoseItsMixes) {
                                   .scale = token.scale,
                                   .base = token.base.data()},
                                  kNumerics);
-    for (std::int64_t column = 0; column < kHidden; ++column) {
-      const double got =
-          token.weighted(column, [&](int slot) { return sigmoid(token.base[slot]); });
-      expect_within(got, out, column);
-    }
+    expect_right(out, [&](std::int64_t column) {
+      return token.weighted(column, [&](int slot) { return sigmoid(token.base[slot]); });
+    });
   }
 }
 
@@ -89,10 +107,9 @@ TEST(HugeStreams, MhcPreMayLoseItsMixes) {
       for (int slot = 0; slot < kStreams; ++slot) {
         expect_within(2 * sigmoid(base[kStreams + slot]), outputs.post, slot);
       }
-      for (std::int64_t column = 0; column < kHidden; ++column) {
-        const double got = token.weighted(column, [&](int slot) { return sigmoid(base[slot]); });
-        expect_within(got, outputs.layer_input, column);
-      }
+      expect_right(outputs.layer_input, [&](std::int64_t column) {
+        return token.weighted(column, [&](int slot) { return sigmoid(base[slot]); });
+      });
       reference::Matrix4 logits{};
       std::copy_n(base + 2 * kStreams, std::size(logits), logits.begin());
       const auto comb = reference::sinkhorn(logits, {}, 0, inputs.sinkhorn_iterations,
@@ -102,6 +119,71 @@ TEST(HugeStreams, MhcPreMayLoseItsMixes) {
       }
     }
   }
+}
+
+TEST(HugeStreams, AFusedNormMayLoseItsRow) {
+  const std::vector<std::uint16_t> weight(kHidden, reference::encode_bf16(1.5));
+  for (const double size : {1e18, 1e19, 1e25, 1e37}) {
+    const HugeToken token(size);
+    const reference::MhcPre inputs{.residual = token.streams(),
+                                   .fn = token.fn.data(),
+                                   .scale = token.scale,
+                                   .base = token.base.data(),
+                                   .norm = {weight.data(), 1e-6}};
+    const auto outputs = mhc_pre_outputs(inputs, mhc_pre_partials(inputs, kNumerics), kNumerics);
+    expect_may_be_lost(outputs.layer_input, 4 * 1.5 * std::sqrt(kHidden));
+  }
+}
+
+// Squares below fp32's range may be flushed to 0. Then r is infinite.
+TEST(HugeStreams, ANormOfTinyNumbersMayBeInfinite) {
+  const HugeToken token(1e-25);
+  const Estimate out = rms_norm({.x = token.x.data(),
+                                 .tokens = kStreams,
+                                 .hidden = kHidden,
+                                 .x_row_stride = kHidden,
+                                 .eps = 0},
+                                kNumerics);
+  for (std::int64_t i = 0; i < kTerms; ++i) EXPECT_EQ(out.bound(i), tests::kInfinity);
+}
+
+// The accumulator of this kernel is so coarse that its sum may be 0.
+TEST(HugeStreams, ANormOfOrdinaryNumbersKeepsErrorsWithoutALimit) {
+  constexpr std::int64_t kColumns = 4096;
+  Random random(3);
+  std::vector<std::uint16_t> x;
+  for (int i = 0; i < kColumns; ++i) x.push_back(reference::encode_bf16(random.normal()));
+  Numerics coarse{.chains = 1, .function_ulp = 4};
+  coarse.accumulator = reference::Format::bf16;
+  const Estimate out = rms_norm(
+      {.x = x.data(), .tokens = 1, .hidden = kColumns, .x_row_stride = kColumns, .eps = 1e-6},
+      coarse);
+  for (std::int64_t i = 0; i < kColumns; ++i) EXPECT_EQ(out.bound(i), tests::kInfinity);
+}
+
+TEST(HugeStreams, ARowNormMayLoseItsRow) {
+  const HugeToken token(3e37);
+  const Estimate out = rms_norm({.x = token.x.data(),
+                                 .tokens = kStreams,
+                                 .hidden = kHidden,
+                                 .x_row_stride = kHidden,
+                                 .eps = 1e-6},
+                                kNumerics);
+  expect_may_be_lost(out, 4 * std::sqrt(kHidden));
+}
+
+TEST(HugeStreams, ANormOfAHeadMayLoseItsRow) {
+  const HugeToken token(3e37);
+  const std::vector<float> cos_sin(reference::kRopeDim, std::sqrt(0.5F));
+  const Estimate out = q_head_rms_norm_rope({.q = token.x.data(),
+                                             .cos_sin = cos_sin.data(),
+                                             .rows = {0},
+                                             .tokens = 1,
+                                             .heads = kTerms / reference::kHeadDim,
+                                             .q_token_stride = kTerms,
+                                             .eps = 1e-6},
+                                            kNumerics);
+  expect_may_be_lost(out, 6 * std::sqrt(reference::kHeadDim));
 }
 
 TEST(HugeStreams, SmallerStreamsKeepTheirBounds) {
