@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import threading
 import weakref
@@ -30,10 +31,27 @@ class CudaGraphs:
 
         self._torch = torch
         self.graph_class = torch.cuda.CUDAGraph
+        self._copy_stream: Any = None  # copies out of side buffers
         self._sender: Any = None  # stream of the copies to the host
         self._sending = threading.Lock()
         self._staged: dict[int, list[Fetch]] = {}  # by size, for reuse of their memory
         self._free_on_host: dict[int, list[Any]] = {}  # by size: pinned memory that is not in use
+
+    def on_copy_stream(self) -> contextlib.AbstractContextManager[Any]:
+        """Work inside runs on the copy stream, after all work that the current stream has now. The current stream does not wait."""
+        torch = self._torch
+        if self._copy_stream is None:
+            self._copy_stream = torch.cuda.Stream()
+        self._copy_stream.wait_stream(torch.cuda.current_stream())
+        return torch.cuda.stream(self._copy_stream)
+
+    def mark(self) -> Any:
+        """The current stream's end at this moment."""
+        return self._torch.cuda.current_stream().record_event()
+
+    def wait_for(self, mark: Any) -> None:
+        """Lets the current stream wait for the mark."""
+        self._torch.cuda.current_stream().wait_event(mark)
 
     def arena(self, size: int, value: int) -> Any:
         """Bytes of this value. Outside of a capture they do not come from a graph's pool."""

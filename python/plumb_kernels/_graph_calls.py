@@ -93,6 +93,7 @@ class CapturedGraph:
         self.rows: dict[int, Any] = {}  # index tensors by total number of rows
         self.rows_of_step = -1  # step for which they hold row numbers
         self.blocks: dict[tuple[int, int], ChosenBlocks] = {}
+        self.copied_out: Any = None  # mark behind the copies out of the side buffers; the next replay waits for it
 
     def copy(self, value: Any, total: int | None) -> CapturedTensor:
         """Adds a node that copies this tensor."""
@@ -211,15 +212,17 @@ class Replay:
         graph.rows_of_step = graph.sampler.step + steps_ahead
         return [(index, graph.sampler.numbers(total, steps_ahead=steps_ahead)) for total, index in graph.rows.items()]
 
-    def launched(self, step: Step) -> None:
-        """Reads values of the host, and sends the row numbers of the next step. Before a launch this would delay the engine."""
+    def read_on_host(self, step: Step) -> None:
+        """Reads values of the host. Before a launch this would delay the engine."""
         self._scalars = [{name: value() for name, value in call.scalars.items()} for call in self._graph.calls]
         for tensor in self._graph.read_after_launches:
             self._read_current(tensor, step)
-        if self._graph.rows:
-            self._sent.append(self._device.write_indexes(self._indexes_of_rows(1)))
 
     def fetch(self) -> int:
+        """Sends the row numbers of the next step, and copies the side buffers. Returns the number of copied bytes."""
+        if self._graph.rows:
+            # In front of the copy: when that has ended, this replay may be dropped, with the numbers' memory.
+            self._sent.append(self._device.write_indexes(self._indexes_of_rows(1)))
         size = self._graph.end - self._graph.start
         if size:
             self._host = self._device.fetch(self._graph.arena.bytes[self._graph.start : self._graph.end])
@@ -314,6 +317,8 @@ class GraphCalls:
             if step is not None:
                 self._warn(graph, step)
             return original(graph)
+        if captured.copied_out is not None:
+            self.device.wait_for(captured.copied_out)
         if step is None or not captured.calls or step.is_full(budget):
             if step is not None:
                 step.left_out += len(captured.calls)
@@ -322,8 +327,12 @@ class GraphCalls:
             replay = Replay(captured, step)
             result = original(graph)
             self._send_earlier_replays()
-            replay.launched(step)
-            step.add_replay(replay, replay.fetch())
+            replay.read_on_host(step)
+            with self.device.on_copy_stream():
+                try:
+                    step.add_replay(replay, replay.fetch())
+                finally:
+                    captured.copied_out = self.device.mark()
             self._not_sent.append(replay)
             captured.replays += 1
             return result

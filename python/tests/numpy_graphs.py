@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Graphs of numpy functions. A launched function runs at once, or becomes a node of the graph that is being captured."""
 
+import contextlib
+
 import numpy as np
 
 from plumb_kernels._trace_tensors import storage_of
@@ -27,6 +29,15 @@ def launch(function, *arguments):
         NumpyGraph.capturing.nodes.append(lambda: function(*arguments))
 
 
+class Fetch:
+    def __init__(self, side):
+        self.side, self.copy = side, None
+
+    def run(self):
+        if self.copy is None:
+            self.copy = self.side.copy()
+
+
 class NumpyGraphs:
     """Replaces plumb_kernels._cuda_graphs in tests. `freed` says which memory was freed."""
 
@@ -35,6 +46,8 @@ class NumpyGraphs:
     def __init__(self):
         self.arenas = []
         self.freed = {}  # allocator state by pointer
+        self.copies = False  # inside on_copy_stream
+        self.pending = []  # fetches of the copy stream, which run as late as they may
 
     def arena(self, size, value):
         assert NumpyGraph.capturing is None, "memory that is allocated during a capture belongs to the graph"
@@ -63,14 +76,32 @@ class NumpyGraphs:
     def copied(self, host):
         return True
 
+    @contextlib.contextmanager
+    def on_copy_stream(self):
+        self.copies = True
+        try:
+            yield
+        finally:
+            self.copies = False
+
+    def mark(self):
+        return list(self.pending)
+
+    def wait_for(self, mark):
+        for fetch in mark:
+            fetch.run()
+
     def fetch(self, side):
-        return side.copy()
+        made = Fetch(side)
+        self.pending.append(made) if self.copies else made.run()
+        return made
 
     def wait(self):
         pass
 
     def fetched(self, host):
-        return host
+        host.run()
+        return host.copy
 
     def storage(self, tensor):
         return storage_of(tensor).__array_interface__["data"][0]

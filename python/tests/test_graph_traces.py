@@ -211,6 +211,22 @@ class GraphCalls(GraphTest):
         self.assertEqual(self.calls()[0]["scalars"], {"scale": 2.5, "frozen": 1.0})
         np.testing.assert_array_equal(self.values(self.calls()[0]["before"]["slots"], np.int64), [3, 2, 1, 0])
 
+    def test_a_replay_waits_until_the_copies_of_the_one_before_are_made(self):
+        for waits in True, False:
+            with self.subTest(waits=waits), tempfile.TemporaryDirectory() as self.folder:
+                self.device, self.kept, engine, seen = NumpyGraphs(), [], Engine(), []
+                if not waits:
+                    self.device.wait_for = lambda mark: None
+                with self.recorded() as recorder:
+                    graph = engine.captured()
+                    with recorder.step():
+                        for _ in range(2):
+                            engine.next_batch()
+                            seen.append(engine.x.copy())
+                            graph.replay()
+                first = self.values(self.calls()[0]["before"]["x"]).reshape(seen[0].shape)
+                self.assertEqual(np.array_equal(first, seen[0]), waits)
+
     def test_afterwards_the_class_is_itself_and_graphs_keep_their_buffers(self):
         before = dict(vars(NumpyGraph)), dict(vars(Engine))
         engine = Engine()
@@ -268,8 +284,14 @@ class GraphCalls(GraphTest):
                     copy = device.copy
                     device.copy = lambda tensor, side: copy(tensor, side) if tensor.dtype != np.uint16 else None
                 else:
-                    late = {}
-                    device.fetch = lambda side: (late.get("new", np.zeros_like(side)), late.update(new=side.copy()))[0]
+                    late, fetched = {}, device.fetched
+
+                    def before(fetch):
+                        now = fetched(fetch)
+                        earlier, late["new"] = late.get("new", np.zeros_like(now)), now
+                        return earlier
+
+                    device.fetched = before
                 engine = Engine()
                 with self.recorded() as recorder:
                     graph, shadow = engine.captured(), recorder.shadow(state=engine.state)
