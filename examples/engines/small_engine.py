@@ -103,7 +103,8 @@ class Engine(Requests):
         self.cleared = self.first_size = self.rows_copied = self.extent = 0
         self.warming_up = self.dummy_run = False
         if c.device == "cuda":
-            self.copy_stream, self.staging = torch.cuda.Stream(), torch.zeros(rows * c.pages, dtype=torch.int32).pin_memory()
+            self.capture_stream, self.copy_stream = torch.cuda.Stream(), torch.cuda.Stream()
+            self.staging = torch.zeros(rows * c.pages, dtype=torch.int32).pin_memory()
         if "fill_only_shrinks" in self.faults:
             self.graph_slots.zero_()
 
@@ -327,10 +328,18 @@ class Engine(Requests):
             self.tokens.copy_(tokens)
 
     def _graph(self, runs):
+        # Unlike torch.cuda.graph, this gives no free memory back to the driver. A replay that reads freed memory then reads
+        # values of other tensors, and does not fail.
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, pool=self.pool):
-            for run in runs:
-                run()
+        self.capture_stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(self.capture_stream):
+            graph.capture_begin(pool=self.pool)
+            try:
+                for run in runs:
+                    run()
+            finally:
+                graph.capture_end()
+        torch.cuda.current_stream().wait_stream(self.capture_stream)
         return lambda: graph.replay()
 
     def _pieces(self, segments):
