@@ -43,9 +43,15 @@ def blocks_of_windows(table, token_to_req, positions, window, rows):
 
     def numbers():
         columns = (positions[:, None] - torch.arange(window, device=positions.device)).clamp(min=0) // rows
-        return torch.unique(table[token_to_req.long()[:, None], columns].clamp(min=0)).tolist()
+        requests = token_to_req.long().clamp(max=len(table) - 1)  # padding has numbers of earlier steps
+        return torch.unique(table[requests[:, None], columns].clamp(min=0)).tolist()
 
     return numbers
+
+
+def written(logits, lengths):
+    """Logits, and 0 behind the keys: the kernel leaves these elements unwritten, and shadow steps must not compare them."""
+    return logits.masked_fill(torch.arange(logits.shape[1], device=logits.device) >= lengths.reshape(-1, 1), 0)
 
 
 class Taps:
@@ -150,7 +156,9 @@ class Taps:
 
     def compress(self, *, state_cache, num_actual, token_to_req_indices, positions, slot_mapping, block_table, block_size, cos_sin_cache, kv_cache,
                  k_cache_metadata, head_dim, compress_ratio, overlap, rms_norm_weight, rms_norm_eps, **_):  # fmt: skip
-        requests, positions, slots = token_to_req_indices[:num_actual], positions[:num_actual], k_cache_metadata.slot_mapping[:num_actual]
+        positions, slots = positions[:num_actual], k_cache_metadata.slot_mapping[:num_actual]
+        # The kernel reads as many numbers, and the view ends in front of padded tokens in an eager step with full graphs' metadata.
+        requests = token_to_req_indices.as_strided((num_actual,), token_to_req_indices.stride())
         window = blocks_of_windows(block_table, requests, positions, compress_ratio * (1 + overlap), block_size)
         return {
             "op": "compress_norm_rope_insert", **self.place(f"compress.{head_dim}"), "numerics": SUMS,
@@ -180,7 +188,7 @@ class Taps:
         }  # fmt: skip
 
     def top_k(self, logits, lengths, indices, _workspace, k, _longest):
-        return {"op": "top_k_per_row_decode", **self.place("top_k"), "before": {"logits": logits, "seq_lens": lengths}}
+        return {"op": "top_k_per_row_decode", **self.place("top_k"), "before": {"logits": written(logits, lengths), "seq_lens": lengths}}
 
     def global_top_k(self, indices, token_to_req, table, page, valid):
         return {
@@ -206,7 +214,8 @@ class Taps:
 
     def plan(self, _, *, indices, topk_length, extra_indices_in_kvcache, extra_topk_length, tile_scheduler_metadata, **__):
         """FlashMLA's plan, which the first call of a kind makes for all layers of this kind."""
-        tiles, splits = tile_scheduler_metadata.tile_scheduler_metadata, tile_scheduler_metadata.num_splits
+        tiles, splits = tile_scheduler_metadata.tile_scheduler_metadata.clone(), tile_scheduler_metadata.num_splits
+        tiles[:, 7] = 0  # left unwritten by FlashMLA
         before = {"topk_length": topk_length[:, None]}
         if extra_topk_length is not None:
             before["extra_topk_length"] = extra_topk_length[:, None]
@@ -265,7 +274,8 @@ def taps(recorder):
             lambda _, *, kv_cache, k_cache_metadata, num_actual, **__: {
                 "cache": cache(kv_cache, k_cache_metadata.slot_mapping[:num_actual], kv_cache.shape[1])}),
         Tap(attention, "fused_indexer_q_rope_quant", seen.indexer_q, lambda out, *_, **__: {"q_out": out[0], "weights_out": out[1]}),
-        Tap(sparse_attn_indexer, "fp8_fp4_paged_mqa_logits", seen.logits, lambda logits, *_, **__: {"logits": logits}),
+        Tap(sparse_attn_indexer, "fp8_fp4_paged_mqa_logits", seen.logits,
+            lambda logits, q, cache, weights, lengths, *_, **__: {"logits": written(logits, lengths)}),
         Tap(ops._C, "persistent_topk", seen.top_k, lambda _, logits, lengths, indices, *__: {"indices": indices}),
         Tap(flashmla, "compute_global_topk_indices_and_lens", seen.global_top_k, lambda out, *_: {"global_indices": out[0], "lens": out[1][:, None]}),
         Tap(flashmla.DeepseekV4FlashMLASparseImpl, "_forward_decode", seen.enter_decode),
