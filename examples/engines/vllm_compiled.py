@@ -6,7 +6,8 @@
     PYTHONPATH=build/sim/python plumb run --plugin vllm_compiled.py --platform cuda-sm90
 
 vLLM itself is not imported, and the libraries also load in torch 2.11. VLLM_TOP_K chooses the kernel of
-top_k_per_row_decode: per_row (otherwise), persistent or cooperative.
+top_k_per_row_decode: per_row (otherwise), persistent or cooperative. VLLM_GROUPS chooses the rows of grouped_topk, whose kernel
+for one group makes other choices: several (otherwise) or one.
 """
 
 import os
@@ -26,6 +27,7 @@ for library in ("_C_stable_libtorch", "_moe_C_stable_libtorch"):
     torch.ops.load_library(os.path.join(FILES, "vllm", f"{library}.abi3.so"))
 OPS, CACHE_OPS, MOE = torch.ops._C, torch.ops._C_cache_ops, torch.ops._moe_C
 TOP_K = os.environ.get("VLLM_TOP_K", "per_row")
+ONE_GROUP = os.environ.get("VLLM_GROUPS") == "one"
 KERNEL = {"numerics": TREE, "platforms": "cuda-*"}
 
 
@@ -106,6 +108,10 @@ def cp_gather_indexer_keys(k, k_scale, cache, block_table, cu_seq_lens, cache_pa
         call(CACHE_OPS.cp_gather_indexer_k_quant_cache, blocks, tensor(k), tensor(k_scale), tensor(block_table), flat(cu_seq_lens))
 
 
+def with_columns(logits, rows, columns, row_stride, column_stride):
+    return logits.as_strided((rows, columns), (row_stride, column_stride))
+
+
 @kernel("top_k_per_row_prefill", **KERNEL, contract={"nan_order": "unspecified", "zeros": "by_sign"})
 def top_k_prefill(logits, row_starts, row_ends, indices, rows, logits_row_stride, logits_column_stride, k):
     need(logits.dtype == torch.float32, "fp32 logits only")
@@ -121,6 +127,7 @@ def top_k_decode(logits, seq_lens, indices, rows, columns, logits_row_stride, lo
     if not rows:
         return
     lengths = tensor(seq_lens) if seq_lens_dims == 2 else flat(seq_lens)
+    logits = with_columns(logits, rows, columns, logits_row_stride, logits_column_stride)
     if TOP_K == "per_row":
         call(OPS.top_k_per_row_decode, logits, next_n, lengths, indices, rows, logits_row_stride, logits_column_stride, k)
         return
@@ -131,19 +138,20 @@ def top_k_decode(logits, seq_lens, indices, rows, columns, logits_row_stride, lo
     call(OPS.cooperative_topk if TOP_K == "cooperative" else OPS.persistent_topk, logits, lengths, indices, scratch, k, columns)
 
 
-@kernel(
-    "grouped_topk",
-    **KERNEL,
-    contract={"arithmetic": "fp32", "nonfinite": "guard_all", "kernel_domain": "everywhere", "bias_format": "fp32", "ties": "any", "order": "any"},
-)
+ONE = {"arithmetic": "fp32", "nonfinite": "guard_all", "kernel_domain": "everywhere"}
+SEVERAL = {"arithmetic": "logits_format", "nonfinite": "guard_choice_only", "kernel_domain": "small_experts_in_fp32"}
+
+
+@kernel("grouped_topk", **KERNEL, contract={**(ONE if ONE_GROUP else SEVERAL), "bias_format": "fp32", "ties": "any", "order": "any"})
 def grouped_topk(logits, bias, weights, ids, n_group, topk_group, topk, renormalize, routed_scaling_factor, tokens):
+    need((n_group == 1) == ONE_GROUP, f"{'one group' if ONE_GROUP else 'several groups'} only (VLLM_GROUPS)")
     if tokens:
         made = call(MOE.grouped_topk, tensor(logits), n_group, topk_group, topk, bool(renormalize), routed_scaling_factor, flat(bias), 1)
         tensor(weights).copy_(made[0])
         tensor(ids).copy_(made[1])
 
 
-ROUTER = {"softplus": "threshold_20", "softplus_small": "log_1p_exp", "nan_score": "nan", "zero_sum": "one"}
+ROUTER = {"softplus": "threshold_20", "softplus_small": "log_1p_exp", "nan_score": "zero", "zero_sum": "one"}
 
 
 def softplus_router(logits, bias, weights, ids, token_expert_indices, renormalize, scale, input_ids, table, is_padding):
@@ -167,7 +175,8 @@ def hash_routing(logits, input_ids, tid2eid, weights, ids, renormalize, routed_s
 @kernel("per_token_group_quant_fp8", **KERNEL)
 def per_token_group_quant(x, q, scales, tokens, columns, group_size, scale_format, dialect, amax_floor, scale_floor, scales_token_stride, scales_group_stride):
     need(columns % group_size == 0, "whole groups only")
-    need(scale_format in ("fp32", "power_of_two") and scale_floor == 0, "fp32 scales with a floor under amax only")
+    need(scale_format in ("fp32", "power_of_two"), "fp32 scales only")
+    need((scale_floor > 0) == (scale_format == "power_of_two"), "powers of two of at least 1e-10, and other scales without a floor only")
     need(dialect == "e4m3fn", "OCP codes only")
     need(contiguous(x, q), "contiguous rows only")
     if tokens:
