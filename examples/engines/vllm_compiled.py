@@ -138,11 +138,11 @@ def top_k_decode(logits, seq_lens, indices, rows, columns, logits_row_stride, lo
     call(OPS.cooperative_topk if TOP_K == "cooperative" else OPS.persistent_topk, logits, lengths, indices, scratch, k, columns)
 
 
-ONE = {"arithmetic": "fp32", "nonfinite": "guard_all", "kernel_domain": "everywhere"}
-SEVERAL = {"arithmetic": "logits_format", "nonfinite": "guard_choice_only", "kernel_domain": "small_experts_in_fp32"}
+FOR_ONE_GROUP = {"arithmetic": "fp32", "nonfinite": "guard_all", "kernel_domain": "everywhere"}
+FOR_SEVERAL_GROUPS = {"arithmetic": "logits_format", "nonfinite": "guard_choice_only", "kernel_domain": "small_experts_in_fp32"}
 
 
-@kernel("grouped_topk", **KERNEL, contract={**(ONE if ONE_GROUP else SEVERAL), "bias_format": "fp32", "ties": "any", "order": "any"})
+@kernel("grouped_topk", **KERNEL, contract={**(FOR_ONE_GROUP if ONE_GROUP else FOR_SEVERAL_GROUPS), "bias_format": "fp32", "ties": "any", "order": "any"})
 def grouped_topk(logits, bias, weights, ids, n_group, topk_group, topk, renormalize, routed_scaling_factor, tokens):
     need((n_group == 1) == ONE_GROUP, f"{'one group' if ONE_GROUP else 'several groups'} only (VLLM_GROUPS)")
     if tokens:
